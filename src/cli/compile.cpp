@@ -30,7 +30,7 @@ nlohmann::json differences(const tile::Program& program, const synth::Solution& 
     const bool same = tv == first.registers.at(id);
     if (!same) differs[program.tensor(id).name] = to_string(coalesce(tv));
   }
-  for (const auto memories : {&synth::Solution::shared, &synth::Solution::packed})
+  for (const auto memories : {&synth::Solution::shared, &synth::Solution::prepacked})
     for (const auto& [id, memory] : solution.*memories) {
       const bool same = memory == (first.*memories).at(id);
       if (!same) differs[program.tensor(id).name] = to_string(memory);
@@ -48,7 +48,7 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
   };
   for (const auto& [id, tv] : solution.registers) add(id, draw(tv, most), to_string(coalesce(tv)));
   for (const auto& [id, memory] : solution.shared) add(id, draw(memory, most), to_string(memory));
-  for (const auto& [id, memory] : solution.packed)  // in no banks
+  for (const auto& [id, memory] : solution.prepacked)  // in no banks
     add(id, {}, "packed " + to_string(memory));
   return out;
 }

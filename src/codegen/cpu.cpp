@@ -70,7 +70,7 @@ Result<Kernel> CpuEmitter::emit() {
     unsupported("a CPU has no clusters of blocks", "a cluster of 1 block", std::to_string(cluster));
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& tensor = program_.tensor(id);
-    if (tensor.windows_of >= 0)
+    if (tensor.as_strided >= 0)
       unsupported("a CPU's tiles have no windows", "tensors of their own", tensor.name);
     const bool computes =
         tensor.dtype == Dtype::f32 || is_narrow(tensor.dtype) || is_integer(tensor.dtype);

@@ -6,8 +6,8 @@ namespace {
 constexpr int64_t kMostThreads = 2048;  // a multiprocessor
 
 // Not where blocks must all run together, or a buffer is cleared before the launch.
-bool set_up_early(const Program& program, const target::Capabilities& capabilities) {
-  return capabilities.early_launch && !program.cooperative &&
+bool uses_pdl(const Program& program, const target::Capabilities& capabilities) {
+  return capabilities.has_pdl && !program.cooperative &&
          std::ranges::none_of(program.tensors, &Tensor::zeroed);
 }
 
@@ -102,7 +102,7 @@ nlohmann::json CudaEmitter::record(bool together) const {
     record["cluster"] = {{"blocks", blocks}, {"extents", joined(program_.cluster, ", ")}};
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& t = tensor(id);
-    if (const auto packed = solution_.packed.find(id); packed != solution_.packed.end())
+    if (const auto packed = solution_.prepacked.find(id); packed != solution_.prepacked.end())
       record["packed"].push_back({{"name", t.name},
                                   {"type", name_of(t.dtype)},
                                   {"shape", text_of(t.shape)},
@@ -114,7 +114,7 @@ nlohmann::json CudaEmitter::record(bool together) const {
     row["type"] = name_of(t.dtype);
     row["shape"] = text_of(t.shape);
     row["layout"] = to_string(solution_.shared.at(id));
-    if (is_slot(id))
+    if (is_stage(id))
       row["slots"] = {{"count", program_.pipeline(t.pipeline).stages},
                       {"bytes", solution_.stage_bytes.at(id)}};
   }
@@ -136,7 +136,7 @@ nlohmann::json CudaEmitter::record(bool together) const {
   if (meetings_) record["meetings"] = {{"first", *meetings_}, {"second", kBarrierBytes}};
   record["barriers"] = meetings_ || !barriers_.empty();
   record["apart"] = cluster_size(program_) == 1 && !barriers_.empty();
-  record["early"] = set_up_early(program_, capabilities_);
+  record["early"] = uses_pdl(program_, capabilities_);
   record["together"] = together;
   record["passing"] = blocks_pass(program_, capabilities_);
   record["resident"] = resident_blocks(program_, capabilities_);
@@ -263,8 +263,8 @@ void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec
   const bool first = std::ranges::find(args_, buffer, &Argument::buffer) == args_.end();
   args_.push_back({buffer, tensor_map, std::move(spec), tensor(id).zeroed && first});
   args_.back().written = tensor(id).writable;
-  if (const auto packed = solution_.packed.find(id); packed != solution_.packed.end())
-    args_.back().packed = packed->second.dims;
+  if (const auto packed = solution_.prepacked.find(id); packed != solution_.prepacked.end())
+    args_.back().prepacked = packed->second.dims;
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
@@ -346,7 +346,7 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
     kernel.cluster[d] = program.cluster[d];
   }
   kernel.cooperative = program.cooperative;
-  kernel.overlaps = set_up_early(program, capabilities);
+  kernel.programmatic_launch = uses_pdl(program, capabilities);
   // An upper bound; registers may allow fewer, which the driver knows.
   const int64_t together =
       capabilities.num_sms *
@@ -361,7 +361,7 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   if (kernel.shared_bytes <= capabilities.shared_bytes) return kernel;
   std::map<TensorId, int64_t> bytes;
   for (const auto& [id, slot] : solution.stage_bytes)
-    if (program.tensor(id).windows_of < 0)
+    if (program.tensor(id).as_strided < 0)
       bytes[id] = slot * (program.tensor(id).pipeline < 0
                               ? 1
                               : program.pipeline(program.tensor(id).pipeline).stages);

@@ -40,7 +40,7 @@ class FillSearch {
   }
 
   bool is_wgmma(const Statement& statement) const {
-    return solution_.choices.at(statement.id).instruction->method == Method::warpgroup;
+    return solution_.choices.at(statement.id).instruction->method == Method::wgmma;
   }
 
   // Whether what next touches the sum, for certain, is a wgmma into it, which needs no zeros to add
@@ -117,7 +117,7 @@ bool CudaAnalysis::is_single_thread(int role) const {
   return std::ranges::all_of(sites, [&](const synth::Site& site) {
     if (site.role != role || site.statement->is<For, If, Produce, Signal, Wait>()) return true;
     const target::Instruction* instruction = instruction_of(site.statement->id);
-    return instruction && instruction->method == Method::tensor_copy;
+    return instruction && instruction->method == Method::tma;
   });
 }
 
@@ -149,7 +149,7 @@ std::map<PipelineId, bool> lagging_in(const CudaAnalysis& analysis, const Body& 
     const auto* node = statement.as<Consume>();
     if (!node) continue;
     const StageUse use = use_in(analysis.program, *node);
-    if (node->lag > 0 && use.multiplies && analysis.has_barriers(node->pipeline))
+    if (node->mma_in_flight > 0 && use.multiplies && analysis.has_barriers(node->pipeline))
       lagging[node->pipeline] |= use.reads;
     for (const auto& [id, reads] : lagging_in(analysis, node->body)) lagging[id] |= reads;
   }

@@ -211,7 +211,7 @@ void CudaEmitter::emit(const ConvertLayout& node) {
     synchronize(SyncPart::inside, 1);
     return move_shared(node.dst, all, to, choice.scratch, base, choice.vector, true);
   }
-  const auto exchange = synth::exchange_of(from, to, bits_of(dtype));
+  const auto exchange = synth::warp_shuffle_plan(from, to, bits_of(dtype));
   const Index i = counter("i", exchange->units);
   const std::vector<int64_t> picks = exchange->picks();
   const int64_t unit = array_length(node.dst, exchange->unit);
@@ -246,7 +246,7 @@ void CudaEmitter::emit(const Bitcast& node) {
 
 void CudaEmitter::emit(const Mma& node) {
   const Instruction& row = *solution_.choices.at(at_->id).instruction;
-  if (row.method == Method::warpgroup) {
+  if (row.method == Method::wgmma) {
     mma_warpgroup(node, row);
     return synchronize(SyncPart::after);
   }
@@ -290,7 +290,7 @@ std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, int groups, Ind
   const bool k_major = layout.dims[kd][0].stride == 1;
   const int64_t panel_bytes =
       (k_major ? layout.dims[kd][0].extent : layout.dims[od][0].extent) * bytes;
-  // Within a panel, groups of 8 rows follow each other; between panels the distance is a panel's
+  // Within an atom, groups of 8 rows follow each other; between atoms the distance is an atom's
   // whole size.
   const int64_t rows_apart = 8 * panel_bytes;
   const int64_t panels_apart = tensor(tile.tensor).shape[k_major ? od : kd] * panel_bytes;

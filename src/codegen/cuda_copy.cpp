@@ -45,14 +45,14 @@ void CudaEmitter::emit(const Copy& node) {
     });
   }
   const InstructionChoice& choice = solution_.choices.at(at_->id);
-  const bool by_tma = choice.by(Method::tensor_copy);
+  const bool by_tma = choice.by(Method::tma);
   if (!by_tma && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
     return refuse("no copy to or from memory changes the element type", "one type on both sides",
                   fmt::format("{}: '{}' {} and '{}' {}", print(program_, *at_), src.name,
                               name_of(src.dtype), dst.name, name_of(dst.dtype)),
                   "copy to a register tensor of the same type, then that one to a register tensor "
                   "of the other");
-  if (node.combine && dst.dtype == Dtype::bf16 && !capabilities_.tensor_copy)
+  if (node.combine && dst.dtype == Dtype::bf16 && !capabilities_.has_tma)
     return refuse("the target combines no bf16 in memory", "f32 or i32", "bf16",
                   "copy to an f32 tensor");
   if (by_tma) return copy_by_tma(node, sides, choice);
@@ -71,7 +71,7 @@ void CudaEmitter::emit(const Copy& node) {
                         });
   }
   synchronize(SyncPart::inside);
-  if (choice.instruction->method == Method::matrix) return copy_matrices(sides, seen, choice);
+  if (choice.instruction->method == Method::ldmatrix) return copy_matrices(sides, seen, choice);
   move_shared(sides.registers->tensor, *sides.shared, seen,
               solution_.shared.at(sides.shared->tensor), shared_base(sides.shared->tensor),
               choice.vector, sides.load, node.peer);
@@ -80,7 +80,7 @@ void CudaEmitter::emit(const Copy& node) {
 CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> at,
                                          const std::string& fill) {
   note_pointer(global.tensor);
-  if (tensor(global.tensor).packed) return place_in_packed(global, at, fill);
+  if (tensor(global.tensor).prepacked) return place_in_prepacked(global, at, fill);
   if (global.lookup >=
       0) {  // gathered: the coordinate is read, for the element of the innermost loops
     const auto d = static_cast<size_t>(global.lookup_dim);
@@ -97,10 +97,11 @@ CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> 
 }
 
 // By coordinates within the tile, which lies inside its tensor as a whole or not at all.
-CudaEmitter::Place CudaEmitter::place_in_packed(const Tile& tile, const std::vector<Index>& within,
-                                                const std::string& fill) {
+CudaEmitter::Place CudaEmitter::place_in_prepacked(const Tile& tile,
+                                                   const std::vector<Index>& within,
+                                                   const std::string& fill) {
   const Tensor& packed = tensor(tile.tensor);
-  const auto& layout = solution_.packed.at(tile.tensor);
+  const auto& layout = solution_.prepacked.at(tile.tensor);
   Index at = 0;  // in elements
   std::vector<Index> first;
   for (size_t d = 0; d < within.size(); ++d) {

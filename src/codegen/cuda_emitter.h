@@ -136,7 +136,7 @@ class CudaEmitter : Emitter {
   void fence_reads();
   void pipeline_counters(std::span<const Statement> statements);
   Peers peers_of(PipelineId id) const;  // those whose fetches fill this block's slots of a pipeline
-  void release_slot(PipelineId id, const std::string& slot);
+  void release_stage(PipelineId id, const std::string& slot);
   void emit(const Signal& node);
   void emit(const Wait& node);
   void emit(const ClusterSync&);
@@ -207,8 +207,8 @@ class CudaEmitter : Emitter {
   };
 
   Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");
-  Place place_in_packed(const Tile& tile, const std::vector<Index>& within,
-                        const std::string& fill);
+  Place place_in_prepacked(const Tile& tile, const std::vector<Index>& within,
+                           const std::string& fill);
   std::string bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string global_address(const Tile& memory, const std::vector<Index>& coordinates,
                              bool store = false) const;
@@ -234,7 +234,7 @@ class CudaEmitter : Emitter {
   void meet();  // a barrier of the role's threads
   void fence_registers(TensorId id);
 
-  bool is_slot(TensorId id) const { return tensor(id).pipeline >= 0; }
+  bool is_stage(TensorId id) const { return tensor(id).pipeline >= 0; }
 
   const synth::Solution& solution_;
   const CudaAnalysis analysis_;
@@ -246,8 +246,8 @@ class CudaEmitter : Emitter {
   int role_threads_ = 0;
   int role_first_ = 0;
   bool single_thread_ = false;  // the code runs in one elected thread
-  PipelineId slot_of_ = -1;
-  std::string slot_stage_;  // the current slot's number while inside Produce or Consume
+  PipelineId stage_of_ = -1;
+  std::string stage_number_;  // the current slot's number while inside Produce or Consume
 
   struct Meeting {
     TensorId made;

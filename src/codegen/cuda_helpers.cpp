@@ -83,7 +83,7 @@ std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& 
                                             size_t skip_modes) {
   std::vector<Index> all;
   for (size_t d = 0; d < memory.extent.size(); ++d)  // of a packed tensor within the tile
-    all.push_back((tensor(memory.tensor).packed ? 0 : offset(memory, d)) +
+    all.push_back((tensor(memory.tensor).prepacked ? 0 : offset(memory, d)) +
                   scaled(within(seen, d, loops, skip_modes), memory.step_along(d)));
   return all;
 }
@@ -138,14 +138,14 @@ std::string CudaEmitter::global_address(const Tile& memory, const std::vector<In
 
 Index CudaEmitter::shared_base(TensorId id) const {
   const Index start = Index::variable(name(id));
-  if (!is_slot(id)) return start;
+  if (!is_stage(id)) return start;
   const PipelineId pipeline = tensor(id).pipeline;
   const auto& [stages, slots] =
       std::pair(program_.pipeline(pipeline).stages, program_.pipeline(pipeline).name);
   if (stages == 1) return start;
   // One that is consumed around what is going on has a number of its own.
-  const std::string slot = pipeline == slot_of_
-                               ? slot_stage_
+  const std::string slot = pipeline == stage_of_
+                               ? stage_number_
                                : slots + (analysis_.has_barriers(pipeline) ? "_slot" : "_read");
   return start + Index::variable(slot) * solution_.stage_bytes.at(id);
 }

@@ -1,8 +1,8 @@
-// Pipelines. Between roles: full and empty barriers in shared memory, one pair a slot; the producer
-// waits for empty, the copy engine signals full, each consuming warp signals empty. In one thread
-// of control: cp.async groups, one a slot, and one barrier of the block at the head of every
-// Consume, which also proves that the slot the next Produce overwrites has been read, unless all
-// other slots are full: then that slot is the one just read, and a barrier of its own stands before
+// Pipelines. Between roles: full and empty barriers in shared memory, one pair a stage; the
+// producer waits for empty, tma signals full, each consuming warp signals empty. In one thread of
+// control: cp.async groups, one a stage, and one barrier of the block at the head of every Consume,
+// which also proves that the stage the next Produce overwrites has been read, unless all others
+// are full: then that stage is the one just read, and a barrier of its own stands before
 // the Produce. And what blocks have with each other: fetches that a cluster shares, flags.
 
 #include "codegen/cuda_emitter.h"
@@ -28,23 +28,23 @@ void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
   }
 }
 
-// The slot is done with: on to the next one, and between roles to its phase.
+// The stage is done with: on to the next one, and between roles to its phase.
 void CudaEmitter::advance(const Pipeline& pipeline, bool phase) {
-  if (phase && fills_again(program_, slot_of_))
-    out_.line("if (++{0} == {1}) {0} = 0, {2}_phase ^= 1;", slot_stage_, pipeline.stages,
+  if (phase && fills_again(program_, stage_of_))
+    out_.line("if (++{0} == {1}) {0} = 0, {2}_phase ^= 1;", stage_number_, pipeline.stages,
               pipeline.name);
   else if (!phase)
-    out_.line("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", slot_stage_, pipeline.stages);
-  slot_of_ = -1;
-  slot_stage_.clear();
+    out_.line("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", stage_number_, pipeline.stages);
+  stage_of_ = -1;
+  stage_number_.clear();
 }
 
 void CudaEmitter::emit(const Produce& node) {
   const Pipeline& pipeline = program_.pipeline(node.pipeline);
-  slot_of_ = node.pipeline;
+  stage_of_ = node.pipeline;
   out_.line("// produce {}", pipeline.name);
   if (analysis_.has_barriers(node.pipeline)) {
-    slot_stage_ = pipeline.name + "_slot";
+    stage_number_ = pipeline.name + "_slot";
     int64_t bytes = 0;
     for (const Statement& statement : node.body)
       if (const auto* copy = statement.as<Copy>())
@@ -56,7 +56,7 @@ void CudaEmitter::emit(const Produce& node) {
     body(node.body);
     advance(pipeline, true);
   } else {
-    slot_stage_ = pipeline.name + "_write";
+    stage_number_ = pipeline.name + "_write";
     synchronize(SyncPart::inside);
     body(node.body);
     out_.line("wl::cp_async_commit();");
@@ -66,28 +66,28 @@ void CudaEmitter::emit(const Produce& node) {
 
 void CudaEmitter::emit(const Consume& node) {
   const Pipeline& pipeline = program_.pipeline(node.pipeline);
-  const auto around = std::pair(std::exchange(slot_of_, node.pipeline), slot_stage_);
+  const auto around = std::pair(std::exchange(stage_of_, node.pipeline), stage_number_);
   const auto leave = [&](bool phase) {
     advance(pipeline, phase);
-    std::tie(slot_of_, slot_stage_) = around;
+    std::tie(stage_of_, stage_number_) = around;
   };
   const StatementId id = at_->id;
   out_.line("// consume {}", pipeline.name);
   if (!analysis_.has_barriers(node.pipeline)) {
-    slot_stage_ = pipeline.name + "_read";
+    stage_number_ = pipeline.name + "_read";
     out_.line("wl::cp_async_wait<{}>();", analysis_.in_flight.at(id).groups - 1);
     synchronize(SyncPart::inside);
     body(node.body);
     synchronize({id, SyncPart::after});
     return leave(false);
   }
-  slot_stage_ = pipeline.name + "_slot";
+  stage_number_ = pipeline.name + "_slot";
   out_.line("wl::mbarrier_wait({0}_full + 8 * {0}_slot, {0}_phase);", pipeline.name);
   const StageUse use = use_in(program_, node);
-  // A slot that lags is handed back when the next one is there: threads have what they read by
+  // A stage that lags is released when the next one is there: threads have what they read by
   // then, and the fence waits for nothing.
   const bool refilled = fills_again(program_, node.pipeline);
-  const bool lags = refilled && node.lag > 0;
+  const bool lags = refilled && node.mma_in_flight > 0;
   const bool late = lags && !use.multiplies;
   if (lags && use.reads) fence_reads();
   if (late) release_last(node.pipeline, true);
@@ -101,7 +101,7 @@ void CudaEmitter::emit(const Consume& node) {
   if (lags)
     release_last(node.pipeline, true);
   else
-    release_slot(node.pipeline, slot_stage_);
+    release_stage(node.pipeline, stage_number_);
   leave(true);
 }
 
@@ -112,14 +112,14 @@ void CudaEmitter::fence_reads() {
   out_.line("wl::sync_warp();");
 }
 
-// The slot that the finished matrix instructions, or the threads, have read is the one before; the
+// The stage that the finished wgmma, or the threads, have read is the one before; the
 // first round of a loop has none.
 void CudaEmitter::release_last(PipelineId id, bool more) {
   const Pipeline& pipeline = program_.pipeline(id);
   out_.open("if ({}_pending) {{", pipeline.name);
   out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name,
             pipeline.stages - 1);
-  release_slot(id, "done");
+  release_stage(id, "done");
   if (!more) out_.line("{}_pending = false;", pipeline.name);
   out_.close();
   if (more) out_.line("{}_pending = true;", pipeline.name);
@@ -175,8 +175,8 @@ Peers CudaEmitter::peers_of(PipelineId id) const {
   return all;
 }
 
-// Each consuming warp frees the slot in every block whose fetches reach this one.
-void CudaEmitter::release_slot(PipelineId id, const std::string& slot) {
+// Each consuming warp releases the stage in every block whose fetches reach this one.
+void CudaEmitter::release_stage(PipelineId id, const std::string& slot) {
   const std::string& name = program_.pipeline(id).name;
   if (peers_of(id).blocks() > 1)
     out_.line(

@@ -138,13 +138,13 @@ void CudaEmitter::reduce_warps(const Reduce& node, const std::string& dst) {
   for (int64_t bit = 1; bit < warps.count; bit *= 2) combine_lanes(node.op, dst, bit);
 }
 
-// Every block stores its part into a slot of every block of the cluster, then all combine the same
-// slots in the same order. The stores complete on a barrier of the block they go to, so that nobody
-// waits for anything else that others have under way. Rounds take two sets of slots and two
-// barriers by turns: a part of the next round but one comes from a block that has had all parts of
-// the next, and each was sent when all its block's threads had read the slots of this one: where
-// every warp has rows of its own, all its lanes, since other warps neither read nor fill their
-// slots.
+// Every block stores its part into the shared memory of every block of the cluster, then all
+// combine the same parts in the same order. The stores complete on a barrier of the block they go
+// to, so that nobody waits for anything else that others have under way. Rounds take two buffers
+// and two barriers by turns: a part of the next round but one comes from a block that has had all
+// parts of the next, and each was sent when all its block's threads had read the parts of this one:
+// where every warp has rows of its own, all its lanes, since other warps neither read nor fill
+// their parts.
 void CudaEmitter::emit(const ClusterReduce& node) {
   as_floats(node.dst, tensor(node.dst).dtype == Dtype::f32, "total", [&](const std::string& dst) {
     if (dst == "total") assign(dst, registers(node.dst).values(), as_float(node.dst));

@@ -180,7 +180,7 @@ void CudaEmitter::TmaCopy::call(const std::string& map, const Index& atom, int64
   const PipelineId pipeline = out_.tensor(shared_.tensor).pipeline;
   out_.out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice_.instruction->call,
                  multicast ? "_multicast" : "", at, map, out_.program_.pipeline(pipeline).name,
-                 out_.slot_stage_, multicast ? boxes_.among.mask + ", " : "",
+                 out_.stage_number_, multicast ? boxes_.among.mask + ", " : "",
                  fmt::join(coordinates, ", "));
 }
 

@@ -161,14 +161,14 @@ class Check {
   // Where its digits lead stays within the buffer.
   static Status packed(const std::string& place, const Argument& arg, int64_t bytes) {
     int64_t furthest = 0;
-    for (const auto& digits : arg.packed)
+    for (const auto& digits : arg.prepacked)
       for (const layout::MemoryMode& digit : digits) {
         WARPLOOM_CHECK(within(place, digit.extent, {1, kMostBytes}));
         WARPLOOM_CHECK(within(place, digit.stride, {0, kMostBytes}));
         const auto reach = product(std::array{digit.extent - 1, digit.stride}, 8 * kMostBytes);
         furthest = reach && furthest <= 8 * bytes ? furthest + *reach : 8 * kMostBytes;
       }
-    return arg.packed.empty() ? ok() : within(place, furthest, {0, 8 * bytes - 1});
+    return arg.prepacked.empty() ? ok() : within(place, furthest, {0, 8 * bytes - 1});
   }
 
   static Status tensor_map(const std::string& place, const TensorMapSpec& map, int64_t bytes) {

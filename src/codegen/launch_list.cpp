@@ -36,7 +36,7 @@ static void to_json(json& out, const Argument& arg) {
   if (arg.tensor_map) out["tensor_map"] = arg.map;
   if (arg.zeroed) out["zeroed"] = true;
   if (arg.atomic) out["atomic"] = true;
-  if (!arg.packed.empty()) out["packed"] = arg.packed;
+  if (!arg.prepacked.empty()) out["packed"] = arg.prepacked;
   if (arg.written) out["written"] = true;
 }
 
@@ -46,12 +46,35 @@ static void from_json(const json& row, Argument& arg) {
          {},
          row.value("zeroed", false),
          row.value("atomic", false)};
-  arg.packed = row.value("packed", arg.packed);
+  arg.prepacked = row.value("packed", arg.prepacked);
   arg.written = row.value("written", false);
   if (arg.tensor_map) arg.map = row["tensor_map"];
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Kernel, name, source, grid, cluster, threads, shared_bytes, args,
-                                   overlaps, cooperative)
+
+// "overlaps" is what the record calls programmatic dependent launch.
+static void to_json(json& out, const Kernel& kernel) {
+  out = {{"name", kernel.name},
+         {"source", kernel.source},
+         {"grid", kernel.grid},
+         {"cluster", kernel.cluster},
+         {"threads", kernel.threads},
+         {"shared_bytes", kernel.shared_bytes},
+         {"args", kernel.args},
+         {"overlaps", kernel.programmatic_launch},
+         {"cooperative", kernel.cooperative}};
+}
+
+static void from_json(const json& row, Kernel& kernel) {
+  row.at("name").get_to(kernel.name);
+  row.at("source").get_to(kernel.source);
+  row.at("grid").get_to(kernel.grid);
+  row.at("cluster").get_to(kernel.cluster);
+  row.at("threads").get_to(kernel.threads);
+  row.at("shared_bytes").get_to(kernel.shared_bytes);
+  row.at("args").get_to(kernel.args);
+  row.at("overlaps").get_to(kernel.programmatic_launch);
+  row.at("cooperative").get_to(kernel.cooperative);
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BufferSpec, name, dtype, shape)
 
 // Lists of programs before there was a prepare step have neither of its keys, nor have those that
@@ -105,7 +128,7 @@ void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::
     const Argument* wants = nullptr;
     for (const Kernel& kernel : list.kernels)
       for (const Argument& arg : kernel.args)
-        if (arg.buffer == spec.name && !arg.packed.empty()) wants = &arg;
+        if (arg.buffer == spec.name && !arg.prepacked.empty()) wants = &arg;
     if (!wants) continue;
     auto& bytes = buffers[spec.name];
     const std::vector<std::byte> rows = std::exchange(bytes, std::vector<std::byte>(bytes.size()));
@@ -114,7 +137,7 @@ void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::
       // digits of the place in rows, the last dimension's first
       int64_t to = 0;
       int64_t left = i;
-      for (auto dim = wants->packed.rbegin(); dim != wants->packed.rend(); ++dim)
+      for (auto dim = wants->prepacked.rbegin(); dim != wants->prepacked.rend(); ++dim)
         for (const auto& [extent, stride] : *dim) {
           to += left % extent * stride;
           left /= extent;

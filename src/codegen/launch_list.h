@@ -40,7 +40,7 @@ struct Argument {
   // layout::MemoryLayout; in JSON pairs of extent and stride. Of a 4x4 tensor
   // [[[2,4],[2,8]], [[4,1]]] leaves the order of rows, [[[2,1],[2,8]], [[2,2],[2,4]]] puts 2x2
   // tiles one behind another.
-  std::vector<std::vector<layout::MemoryMode>> packed = {};
+  std::vector<std::vector<layout::MemoryMode>> prepacked = {};
   bool written = false;  // the kernel stores into it; false as well where nothing is known
 };
 
@@ -52,8 +52,9 @@ struct Kernel {
   int threads = 128;  // a block; for the CPU engine 1
   int64_t shared_bytes = 0;
   std::vector<Argument> args;
-  bool overlaps = false;  // may be set up while the kernel before it on the stream ends, for which
-                          // it waits itself
+  // Programmatic dependent launch: the kernel may be set up while the one before it on the stream
+  // ends, for which it waits itself.
+  bool programmatic_launch = false;
   bool cooperative = false;  // all blocks run at the same time, or the launch fails
   // Where the symbol stands in the source, as emission put it there: bytes from the start,
   // ascending. Empty of a text from elsewhere, and not part of the record.

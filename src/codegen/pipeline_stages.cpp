@@ -158,7 +158,7 @@ std::map<StatementId, StagesInFlight> stages_in_flight(const Program& program) {
 }
 
 StageUse use_in(const Program& program, const Consume& node) {
-  StageUse use{.lags = node.lag > 0};
+  StageUse use{.lags = node.mma_in_flight > 0};
   for (const Statement& statement : node.body)
     for_statements(statement, [&](const Statement& one) {
       const auto* copy = one.as<Copy>();

@@ -241,7 +241,7 @@ void SyncPass::visit(StatementId id, const Copy& copy) {
   if (!sides.shared || (sides.registers && is_stage(sides.shared->tensor))) return;
   const TensorId shared = sides.shared->tensor;
   const SyncPlace here{id, SyncPart::inside};
-  if (analysis_.solution.choices.at(id).by(Method::tensor_copy)) {
+  if (analysis_.solution.choices.at(id).by(Method::tma)) {
     if (sides.load) return;
     before_async_read(here, shared);
     now_.tma_reads.insert(shared);
@@ -302,7 +302,7 @@ void SyncPass::finish_cluster_reduce() {
 // Matrix instructions.
 void SyncPass::visit(StatementId id, const Mma& node) {
   const target::Instruction& row = *analysis_.instruction_of(id);
-  if (row.method != Method::warpgroup) return;
+  if (row.method != Method::wgmma) return;
   const SyncPlace here{id, SyncPart::inside};
   for (const Tile* tile : {&node.a, &node.b}) {
     if (analysis_.tensor(tile->tensor).scope != Scope::shared) continue;
@@ -374,8 +374,8 @@ void SyncPass::finish_stage(const Consume& node, std::vector<SyncAction>& after)
   if (!use_in(program_, node).multiplies) return;
   const bool refilled = fills_again(program_, node.pipeline);
   if (now_.wgmma_open)
-    finish_wgmma(node.lag, after);
-  else if (node.lag == 0 && !now_.in_flight.empty() && refilled)
+    finish_wgmma(node.mma_in_flight, after);
+  else if (node.mma_in_flight == 0 && !now_.in_flight.empty() && refilled)
     finish_wgmma(0, after);
 }
 

@@ -143,7 +143,7 @@ class Recorder {
                 {"cluster", fmt::format("{}", fmt::join(kernel.cluster, ", "))},
                 {"blocks", kernel.grid[0] * kernel.grid[1] * kernel.grid[2]},
                 {"cooperative", int{kernel.cooperative}},
-                {"overlaps", int{kernel.overlaps}},
+                {"overlaps", int{kernel.programmatic_launch}},
                 {"runs_when", prepares(list_, number) ? "wl_preparing" : "!wl_preparing"}});
     for (size_t i = 0; i < kernel.args.size(); ++i)
       describe_argument(row["args"][i], i, kernel.args[i]);

@@ -46,9 +46,9 @@ MemoryLayout dense(const std::vector<int64_t>& extents, size_t c, int element_bi
   return layout;
 }
 
-MemoryLayout panels(const std::vector<int64_t>& extents, size_t c, int panel_bytes,
-                    int element_bits) {
-  const int64_t width = panel_bytes * 8 / element_bits;
+MemoryLayout swizzle_atoms(const std::vector<int64_t>& extents, size_t c, int atom_bytes,
+                           int element_bits) {
+  const int64_t width = atom_bytes * 8 / element_bits;
   const int64_t rows = extents[1 - c];
   MemoryLayout layout;
   layout.dims.resize(2);
@@ -56,7 +56,7 @@ MemoryLayout panels(const std::vector<int64_t>& extents, size_t c, int panel_byt
   if (extents[c] > width) layout.dims[c].push_back({extents[c] / width, width * rows});
   layout.dims[1 - c] = {{rows, width}};
   layout.swizzle = {
-      .bits = std::countr_zero(static_cast<unsigned>(panel_bytes / 16)), .base = 4, .shift = 3};
+      .bits = std::countr_zero(static_cast<unsigned>(atom_bytes / 16)), .base = 4, .shift = 3};
   layout.element_bits = element_bits;
   return layout;
 }
@@ -133,10 +133,11 @@ using Phase = std::vector<int64_t>;
 // The coordinates that all indices of modes add, one after another.
 std::vector<int64_t> spread(const std::vector<TvMode>& modes, size_t rank) {
   std::vector<int64_t> all(rank);
-  for (const TvMode& mode : modes)
-    for (size_t digit = 1, before = all.size(); digit < static_cast<size_t>(mode.extent); ++digit)
-      for (size_t i = 0; i < before; ++i)
-        all.push_back(all[i] + static_cast<int64_t>(digit) * mode.step[i % rank]);
+  for (const TvMode& mode : modes) {
+    const size_t before = all.size();
+    for (int64_t digit = 1; digit < mode.extent; ++digit)
+      for (size_t i = 0; i < before; ++i) all.push_back(all[i] + digit * mode.step[i % rank]);
+  }
   return all;
 }
 

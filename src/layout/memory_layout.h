@@ -3,12 +3,12 @@
 // For each tile dimension a list of modes (extent, stride in elements), fastest first: unravel the
 // coordinate along that dimension over the extents and sum digit × stride. The sum times the
 // element size is a byte offset, to which a swizzle is applied: x ^ ((x & mask) >> shift) with
-// `bits` mask bits at base + shift. Swizzle{3,4,3} is the 128-byte swizzle of the tensor copy
-// engine and of wgmma (16-byte chunks XORed with the row modulo 8), {2,4,3} the 64-byte, {1,4,3}
+// `bits` mask bits at base + shift. Swizzle{3,4,3} is the 128-byte swizzle of tma and of
+// wgmma (16-byte chunks XORed with the row modulo 8), {2,4,3} the 64-byte, {1,4,3}
 // the 32-byte one.
 //
 // Worked example: a 64×256 tile of 2-byte elements whose second dimension is contiguous, cut into
-// 64-column panels of 128 bytes a row: dimension 0 (64 : 64), dimension 1 (64 : 1)(4 : 4096),
+// 64-column atoms of 128 bytes a row: dimension 0 (64 : 64), dimension 1 (64 : 1)(4 : 4096),
 // swizzle {3,4,3}.
 //
 // Laws (tested): a swizzle is its own inverse and permutes aligned blocks of
@@ -55,12 +55,12 @@ struct MemoryLayout {
 // Dense, one dimension contiguous (fastest), then the others, the last of them first.
 MemoryLayout dense(const std::vector<int64_t>& extents, size_t contiguous, int element_bits);
 
-// The panel form that the tensor copy engine writes and wgmma reads: dimension `contiguous` cut
-// into panels of `panel_bytes` (32, 64 or 128), each panel a dense block of rows along the other
-// (single) dimension, swizzled by the mode of that width. The contiguous extent is a multiple of
-// the panel's elements.
-MemoryLayout panels(const std::vector<int64_t>& extents, size_t contiguous, int panel_bytes,
-                    int element_bits);
+// The form that tma writes and wgmma reads: dimension `contiguous` cut into swizzle atoms of
+// `atom_bytes` (32, 64 or 128) a row, each atom a dense block of rows along the other (single)
+// dimension, swizzled by the mode of that width. The contiguous extent is a multiple of the atom's
+// elements.
+MemoryLayout swizzle_atoms(const std::vector<int64_t>& extents, size_t contiguous, int atom_bytes,
+                           int element_bits);
 
 // The widest access in elements that every thread can make along its leading value modes: the
 // largest power of two v (at most max_bytes wide) such that values [k·v, (k+1)·v) of each thread
@@ -73,7 +73,7 @@ int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int
 // `step` (values step·v … step·v + v − 1); the worst over all steps is returned.
 int bank_conflict_ways(const TvLayout& registers, const MemoryLayout& memory, int access_bytes);
 
-// Tries no swizzle, then those of the tensor copy engine, then every {bits, base, shift} that keeps
+// Tries no swizzle, then those of tma, then every {bits, base, shift} that keeps
 // vectors of `access_bytes` whole and moves them within the 128 bytes of the banks, on the layouts
 // of all the given accesses; returns the first with the smallest sum of conflict ways.
 struct SharedAccess {

@@ -57,7 +57,7 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
   launch.block = kernel.threads;
   launch.shared_bytes = static_cast<int>(kernel.shared_bytes);
   launch.options = options;
-  launch.options.after_launch = kernel.overlaps;
+  launch.options.after_launch = kernel.programmatic_launch;
   if (const auto blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
       kernel.cooperative && blocks * kernel.threads > kMostTogether)
     return fail({ErrorCode::kResourceLimit,

@@ -130,7 +130,7 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
                  fmt::format("{} images", binary.images.size()), "compile the list again"});
   for (const Kernel& kernel : list->kernels)
     for (const Argument& arg : kernel.args)
-      if (!arg.packed.empty())
+      if (!arg.prepacked.empty())
         return fail({ErrorCode::kPlanInvalid, "a kernel wants an input packed", kernel.name,
                      "inputs row by row", arg.buffer,
                      "lay it out before, and name it as an input without `packed`"});

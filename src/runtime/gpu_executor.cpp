@@ -246,7 +246,7 @@ class GpuExecutor final : public Executor {
     if (cluster_size(kernel) > 1)
       attribute_of(kLaunchClusterDimension).cluster = {
           size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
-    if (kernel.overlaps) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
+    if (kernel.programmatic_launch) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
     if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
     return cuda_.check(cuda_.cuLaunchKernelEx(&config, function, parameters, nullptr),
                        "cuLaunchKernelEx");

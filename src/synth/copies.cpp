@@ -60,7 +60,7 @@ std::pair<const Instruction*, int> SharedSolver::matrix_row(const Copy& copy, co
   const bool one_type =
       program.tensor(copy.src.tensor).dtype == program.tensor(copy.dst.tensor).dtype;
   for (const bool transpose : {false, true})
-    if (const Instruction* row = row_of(Method::matrix, copy, transpose);
+    if (const Instruction* row = row_of(Method::ldmatrix, copy, transpose);
         row && one_type && !copy.peer)
       if (const int count = matrix_count(tv, layout, contiguous, transpose)) return {row, count};
   return {};
@@ -95,9 +95,9 @@ void SharedSolver::choose_vectors(const Copy& copy, const Sides& sides,
     view.element_bits = bits_of(tensor.dtype);
     for (size_t d = 0; d < tensor.shape.size(); ++d)
       view.dims.push_back({{memory.extent[d], tensor.strides[d] * memory.step_along(d)}});
-    if (tensor.packed) view = solution_.packed.at(memory.tensor);
+    if (tensor.prepacked) view = solution_.prepacked.at(memory.tensor);
     const int64_t limit =
-        tensor.packed ? element_count(memory.extent) : vector_limit(program, bounds, memory);
+        tensor.prepacked ? element_count(memory.extent) : vector_limit(program, bounds, memory);
     choice.vector = static_cast<int>(std::min(limit, common_vector(tv, view, 16)));
     choice.why = "the widest vectors that lanes, strides and edges allow";
     return;
@@ -114,7 +114,7 @@ void SharedSolver::choose_vectors(const Copy& copy, const Sides& sides,
   choice.why = "the widest vectors that both layouts have in common";
 }
 
-// Nothing but the copy engine signals the roles that wait for a slot.
+// Nothing but tma signals the roles that wait for a stage.
 tl::unexpected<Error> SharedSolver::cannot_fill(const Site& site, const Unmet& lack) const {
   std::string consumer;
   for (const Site& other : sites)
@@ -124,7 +124,7 @@ tl::unexpected<Error> SharedSolver::cannot_fill(const Site& site, const Unmet& l
   return fail({ErrorCode::kNoInstruction,
                fmt::format("no instruction of {} can fill pipeline '{}' from another role",
                            capabilities.arch, program.pipeline(site.producing).name),
-               place_of(*site.statement), fmt::format("for the copy engine: {}", lack.expected),
+               place_of(*site.statement), fmt::format("for TMA: {}", lack.expected),
                fmt::format("{}: {}; another role consumes the slot ({})",
                            print(program, *site.statement), lack.found, consumer),
                "pad or copy the tensor first, or produce and consume in one thread of control: "
@@ -144,8 +144,7 @@ Status SharedSolver::choose_between(const Site& site, const Copy& copy, const Si
     lack = Unmet{"the slot contiguous along the dimension that the tensor is",
                  fmt::format("'{}' is not", program.tensor(shared.tensor).name)};
   if (!lack) {
-    choice = {
-        row_of(Method::tensor_copy, copy), 1, {}, "strides, start and width in steps of 16 bytes"};
+    choice = {row_of(Method::tma, copy), 1, {}, "strides, start and width in steps of 16 bytes"};
     return ok();
   }
   if (site.producing >= 0 && is_between_roles(sites, site.producing))
@@ -154,7 +153,7 @@ Status SharedSolver::choose_between(const Site& site, const Copy& copy, const Si
   int vector = aligned ? vector_limit(program, bounds, global) : 1;
   while (vector > 1 && shared.offset[*met].known_divisor() % vector) vector /= 2;
   const auto is_async = [&] {
-    return capabilities.async_copy && sides.load && site.producing >= 0 && copy.fill == 0 &&
+    return capabilities.has_cp_async && sides.load && site.producing >= 0 && copy.fill == 0 &&
            bytes_of(tensor.dtype, vector) >= 4 &&
            tensor.dtype == program.tensor(shared.tensor).dtype;
   };
@@ -165,7 +164,8 @@ Status SharedSolver::choose_between(const Site& site, const Copy& copy, const Si
                                      site.threads);
     if (!mapping || common_vector(*mapping, layout, 16) < vector) continue;
     if (!meets_whole(*mapping, global.extent)) continue;
-    choice = {is_async() ? row_of(Method::async, copy) : nullptr, vector, std::move(*mapping), why};
+    choice = {is_async() ? row_of(Method::cp_async, copy) : nullptr, vector, std::move(*mapping),
+              why};
     return ok();
   }
   return fail(not_spread(program, site, shared.tensor));
@@ -175,7 +175,7 @@ Status SharedSolver::check_bytes(const Site& site, const Tile& tile,
                                  const InstructionChoice& choice) const {
   const Tensor& tensor = program.tensor(tile.tensor);
   const int least = per_byte(tensor.dtype);
-  if (choice.by(Method::tensor_copy) || choice.vector >= least) return ok();
+  if (choice.by(Method::tma) || choice.vector >= least) return ok();
   return fail({ErrorCode::kNoLayout, "an access would move less than a byte",
                place_of(*site.statement),
                fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype)),
@@ -186,7 +186,7 @@ Status SharedSolver::check_bytes(const Site& site, const Tile& tile,
 
 // Within warps where that takes less than a way through shared memory, whose layout suits the
 // writers and the readers.
-Status SharedSolver::choose_rearrange(const Site& site, const ConvertLayout& node) {
+Status SharedSolver::choose_conversion(const Site& site, const ConvertLayout& node) {
   constexpr double kBarriers = 16;  // of the way there and back, in shuffles
   const Tensor& tensor = program.tensor(node.dst);
   const int bits = bits_of(tensor.dtype);
@@ -212,7 +212,7 @@ Status SharedSolver::choose_rearrange(const Site& site, const ConvertLayout& nod
       choice.vector = accesses[1].access_bytes * 8 / bits;
     }
   }
-  const auto exchange = exchange_of(sides[0], sides[1], bits);
+  const auto exchange = warp_shuffle_plan(sides[0], sides[1], bits);
   if (exchange && (best < 0 || static_cast<double>(exchange->shuffles()) <= best)) {
     choice.scratch = {};
     choice.vector = exchange->unit;

@@ -5,7 +5,7 @@
 // each unit of its multiprocessor: tensor core, issue slots, shared memory (wavefronts, conflicts
 // included), bytes from the L2 (whole 32-byte sectors, as the layout's lanes touch them); and
 // beside these the chain of latencies that one thread of control waits for: loads where their
-// values are first needed, stores at the end, and a pipeline of s slots hides a slot's latency s
+// values are first needed, stores at the end, and a pipeline of s stages hides a stage's latency s
 // times. Blocks that share a multiprocessor add their units and overlap their chains. DRAM traffic
 // is counted by the wave: the distinct boxes that the blocks of one wave read.
 //
@@ -240,11 +240,11 @@ Work CostModel::cost_of(const Statement&, const Roles& node, int) {
   return work;
 }
 
-// Nobody waits for a fill where it is started, but for the slot: the latency and the transfer,
-// hidden by the other slots.
+// Nobody waits for a fill where it is started, but for the stage: the latency and the transfer,
+// hidden by the other stages.
 Work CostModel::cost_of(const Statement&, const Produce& node, int threads) {
   Work work = walk(node.body, threads);
-  // A slot that blocks share is free, and full, when the slowest of them says so.
+  // A stage that blocks share is free, and full, when the slowest of them says so.
   const bool shared = std::ranges::any_of(node.body, [](const Statement& s) {
     const auto* copy = s.as<Copy>();
     return copy && !copy->multicast.empty();
@@ -263,14 +263,14 @@ Work CostModel::cost_of(const Statement&, const Consume& node, int threads) {
     const Work one =
         statement.visit([&](const auto& each) { return cost_of(statement, each, threads); });
     work.add(one);
-    if (node.lag > 0 && statement.is<Mma>()) matrix.add(one);
+    if (node.mma_in_flight > 0 && statement.is<Mma>()) matrix.add(one);
   }
   // While one warpgroup's are under way, another fills the registers that its own will read.
   const double others = work.chain - matrix.chain;
   const double groups = std::max(1.0, threads / 128.0);
   work.chain = std::max(matrix.chain, matrix.chain / groups + others);
   const bool roles = is_between_roles(sites, node.pipeline);
-  const double slots = program.pipeline(node.pipeline).stages - (roles ? node.lag : 1);
+  const double slots = program.pipeline(node.pipeline).stages - (roles ? node.mma_in_flight : 1);
   // The producing role comes first in the program; where a loop consumes before it produces, the
   // fill of its last round is known.
   work.chain =

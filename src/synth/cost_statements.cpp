@@ -20,8 +20,9 @@ double CostModel::sectors(const Tile& global, const TvLayout& lanes, int vector)
   std::set<int64_t> touched;
   for (int64_t lane = 0; lane < std::min<int64_t>(32, lanes.threads()); ++lane) {
     const auto at = lanes.coord(lane, 0);
-    int64_t element = tensor.packed ? solution_.packed.at(global.tensor).element_offset(at) : 0;
-    for (size_t d = 0; d < at.size() && !tensor.packed; ++d)
+    int64_t element =
+        tensor.prepacked ? solution_.prepacked.at(global.tensor).element_offset(at) : 0;
+    for (size_t d = 0; d < at.size() && !tensor.prepacked; ++d)
       element += at[d] * global.step_along(d) * tensor.strides[d];
     const int64_t first = element * bits_of(tensor.dtype) / 8;
     const int64_t last = first + bytes_of(tensor.dtype, vector) - 1;
@@ -123,7 +124,7 @@ Work CostModel::cost_of(const Statement& statement, const Mma& node, int threads
   const double k = elements_of(node.a) / static_cast<double>(acc[0]);
   const double m = static_cast<double>(acc[0]);
   const double n = static_cast<double>(acc[1]);
-  if (row.method == Method::warpgroup) {
+  if (row.method == Method::wgmma) {
     const double groups = threads / 128.0;
     const double calls = m / row.m / groups * (k / row.k);       // of one warpgroup
     const double bytes = 32 * (n + (row.a_shared ? row.m : 0));  // of operands, a call
@@ -137,9 +138,9 @@ Work CostModel::cost_of(const Statement& statement, const Mma& node, int threads
   const double calls = m / row.m * (n / std::max(1, row.n)) * (k / row.k) /
                        (threads / static_cast<double>(row.threads));
   const double warps = threads / 32.0;
-  const double cycles = row.method == Method::warp ? rates_.warp_matrix_cycles : 1.1;
-  return {.tensor = row.method == Method::warp ? calls * cycles * warps / 4 : 0,
-          .issue = calls * warps * (row.method == Method::warp ? 1 : 1.1),
+  const double cycles = row.method == Method::mma_sync ? rates_.warp_matrix_cycles : 1.1;
+  return {.tensor = row.method == Method::mma_sync ? calls * cycles * warps / 4 : 0,
+          .issue = calls * warps * (row.method == Method::mma_sync ? 1 : 1.1),
           .chain = calls * cycles * std::max(1.0, warps / 4)};
 }
 
@@ -157,7 +158,7 @@ Work CostModel::cost_of(const Statement& statement, const Copy& node, int thread
       sides.global ? inside(memory, [&](size_t d) { return memory.offset[d].evaluate(first_); })
                    : 1;
   Work work;
-  if (choice.by(Method::tensor_copy)) {
+  if (choice.by(Method::tma)) {
     work.l2_bytes = bytes_in(memory) * part;
     for (size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
       if (node.multicast.find("xyz"[d]) != std::string::npos)
@@ -184,7 +185,7 @@ Work CostModel::cost_of(const Statement& statement, const Copy& node, int thread
     return work;
   }
   const layout::MemoryLayout& shared = solution_.shared.at(memory.tensor);
-  const bool matrix = choice.by(Method::matrix);
+  const bool matrix = choice.by(Method::ldmatrix);
   const double bytes = shared.element_bits / 8.0;
   const double width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
   const double accesses = std::max(1.0, static_cast<double>(lanes.values()) * bytes / width);

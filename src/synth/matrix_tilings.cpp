@@ -39,7 +39,7 @@ void unit_tilings(const Instruction& row, const Problem& p, int threads,
                   std::vector<MatrixTiling>& out) {
   const int units = threads / row.threads;
   const int columns = row.n ? row.n : 8;
-  for (int wm = row.method == Method::warpgroup ? units : 1; wm <= units; ++wm) {
+  for (int wm = row.method == Method::wgmma ? units : 1; wm <= units; ++wm) {
     const int wn = units / wm;
     if (units % wm || p.m % (row.m * wm) || p.n % (columns * wn) || p.k % row.k) continue;
     // of one
@@ -83,7 +83,7 @@ std::string unreached(const Instruction& row, const Program& program, const Tile
                       size_t k_dim) {
   const Tensor& tensor = program.tensor(tile.tensor);
   if (tensor.scope != Scope::shared) return "";
-  constexpr int64_t step = 8;  // contiguous along k; else solve_panels asks for more
+  constexpr int64_t step = 8;  // contiguous along k; else solve_swizzle_atoms asks for more
   if (tile.extent.size() != 2) return fmt::format("two dimensions of '{}'", tensor.name);
   if (tile.offset[k_dim].known_divisor() % row.k == 0 &&
       tile.offset[1 - k_dim].known_divisor() % step == 0)
@@ -97,7 +97,7 @@ std::string unreached(const Instruction& row, const Program& program, const Tile
 std::string misfit(const Instruction& row, const Problem& p, int first, int threads,
                    const std::string& acc, const std::string& a) {
   const int groups = threads / 128;
-  const bool warpgroup = row.method == Method::warpgroup;
+  const bool warpgroup = row.method == Method::wgmma;
   const int64_t m = warpgroup ? int64_t{row.m} * groups : row.m;
   const int n_step = p.n > 24 ? row.n_step : 8;
   const int64_t n = warpgroup ? n_step : row.n;
@@ -142,7 +142,7 @@ MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, 
     if (out.found.size() > before) continue;
     if (lacks.empty())
       lacks =
-          row.method == Method::warp
+          row.method == Method::mma_sync
               ? fmt::format("m and n of '{}' to be shared by {} warps in pieces of {}x{}", acc.name,
                             threads / 32, row.m, row.n)
               : fmt::format(

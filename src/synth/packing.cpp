@@ -18,7 +18,7 @@ using layout::Coord, layout::MemoryLayout, layout::TvMode;
 
 // Row by row where the registers hold some elements more often than others: else their digits are
 // those of the coordinates.
-MemoryLayout packed_for(const TvLayout& seen, const Tensor& tensor) {
+MemoryLayout prepacked_for(const TvLayout& seen, const Tensor& tensor) {
   const size_t rank = seen.tile.size();
   int64_t next = 1;
   int64_t room = 128 / bits_of(tensor.dtype);
@@ -54,25 +54,25 @@ MemoryLayout packed_for(const TvLayout& seen, const Tensor& tensor) {
 }
 }  // namespace
 
-void solve_packed(const SynthesisContext& question, Solution& solution) {
+void solve_prepacked(const SynthesisContext& question, Solution& solution) {
   std::map<TensorId, std::vector<std::pair<const Statement*, TvLayout>>> readers;
   for (const Site& site : question.sites)
     if (const auto* copy = site.statement->as<Copy>();
-        copy && question.program.tensor(copy->src.tensor).packed)
+        copy && question.program.tensor(copy->src.tensor).prepacked)
       readers[copy->src.tensor].emplace_back(
           site.statement, seen_from(solution.registers.at(copy->dst.tensor), copy->src.extent));
   // As that reader wants it with whom all of them take the fewest accesses.
   for (const auto& [id, all] : readers) {
     double fewest = HUGE_VAL;
     for (const auto& [by, wanted] : all) {
-      const MemoryLayout packed = packed_for(wanted, question.program.tensor(id));
+      const MemoryLayout packed = prepacked_for(wanted, question.program.tensor(id));
       double accesses = 0;
       for (const auto& reader : all)
         accesses += static_cast<double>(reader.second.values()) /
                     static_cast<double>(common_vector(reader.second, packed, 16));
       if (accesses >= fewest) continue;
       fewest = accesses;
-      solution.packed[id] = packed;
+      solution.prepacked[id] = packed;
       solution.reasons[id] = {
           by->id,
           fmt::format("tiles of {}, of a thread's values {} bits at a time, thread by thread",

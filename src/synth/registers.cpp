@@ -57,7 +57,7 @@ class RegisterSolver : SynthesisContext {
   Error no_matrix_instruction(const Site& site, const Mma& mma, const std::string& lacks) const;
   const Site* widest_open_copy(const Solution& state) const;
   int64_t elements_of(const Site& copy) const;
-  bool lead_on_from_rearrange(const Solution& state, int64_t open);
+  bool lead_on_from_conversion(const Solution& state, int64_t open);
   void try_vectors(const Solution& state, const Site& site);
   bool leads_on(Solution state, TensorId tensor, const TvLayout& layout, const Statement& by);
   void settle_rest(Solution state);
@@ -173,7 +173,7 @@ void RegisterSolver::search(Solution state) {
         mma && !state.choices.count(site.statement->id))
       return try_tilings(state, site, *mma);
   const Site* open = widest_open_copy(state);
-  if (lead_on_from_rearrange(state, open ? elements_of(*open) : 0)) return;
+  if (lead_on_from_conversion(state, open ? elements_of(*open) : 0)) return;
   if (open) return try_vectors(state, *open);
   return settle_rest(state);
 }
@@ -226,7 +226,7 @@ const Site* RegisterSolver::widest_open_copy(const Solution& state) const {
       if (!sides.registers || (!sides.global && !sides.shared) ||
           state.registers.count(sides.registers->tensor))
         continue;
-      const std::pair of{sides.global && !program.tensor(sides.global->tensor).packed,
+      const std::pair of{sides.global && !program.tensor(sides.global->tensor).prepacked,
                          elements_of(site)};
       if (of > most) {
         best = &site;
@@ -242,7 +242,7 @@ int64_t RegisterSolver::elements_of(const Site& copy) const {
 
 // Where one side of a rearrangement, larger than what is open besides, is known: the layout with
 // which it moves nothing.
-bool RegisterSolver::lead_on_from_rearrange(const Solution& state, int64_t open) {
+bool RegisterSolver::lead_on_from_conversion(const Solution& state, int64_t open) {
   for (const Site& site : sites) {
     const auto* node = site.statement->as<ConvertLayout>();
     if (!node || state.registers.count(node->src) == state.registers.count(node->dst)) continue;
@@ -259,7 +259,7 @@ void RegisterSolver::try_vectors(const Solution& state, const Site& site) {
   const auto& copy = std::get<Copy>(site.statement->node);
   const Sides sides = sides_of(program, copy);
   const Tile* side = sides.registers;
-  const Tile* global = program.tensor(copy.src.tensor).packed ? nullptr : sides.global;
+  const Tile* global = program.tensor(copy.src.tensor).prepacked ? nullptr : sides.global;
   const auto wide = wide_dims(side->extent);
   size_t contiguous = wide.empty() ? 0 : wide.back();
   if (global)

@@ -18,7 +18,7 @@ Status SharedSolver::run() {
       WARPLOOM_CHECK(choose(site, *copy, sides_of(program, *copy)));
     }
     if (const auto* node = site.statement->as<ConvertLayout>())
-      WARPLOOM_CHECK(choose_rearrange(site, *node));
+      WARPLOOM_CHECK(choose_conversion(site, *node));
   }
   return ok();
 }
@@ -45,15 +45,15 @@ std::optional<size_t> SharedSolver::met_contiguous(const Use& use) const {
 }
 
 // Row by row, so that windows are sums of strides.
-bool SharedSolver::has_windows(TensorId id) const {
+bool SharedSolver::has_strided_views(TensorId id) const {
   return std::ranges::any_of(program.tensors,
-                             [&](const Tensor& tensor) { return tensor.windows_of == id; });
+                             [&](const Tensor& tensor) { return tensor.as_strided == id; });
 }
 
 Status SharedSolver::solve(TensorId id) {
   const auto uses = uses_of(id);
   const Tensor& tensor = program.tensor(id);
-  if (has_windows(id) || tensor.windows_of >= 0) {
+  if (has_strided_views(id) || tensor.as_strided >= 0) {
     MemoryLayout& layout = solution_.shared[id] = {{}, {}, bits_of(tensor.dtype)};
     const auto strides = tensor.strides.empty() ? dense_strides(tensor.shape) : tensor.strides;
     for (size_t d = 0; d < strides.size(); ++d)
@@ -71,7 +71,7 @@ Status SharedSolver::solve(TensorId id) {
     if (!copy || scope_of(*use.other) != Scope::global || tma_lacks(*use.site, *copy)) continue;
     engine = &use;
   }
-  if (matrix || engine) return solve_panels(id, tensor, uses, engine, matrix);
+  if (matrix || engine) return solve_swizzle_atoms(id, tensor, uses, engine, matrix);
   return solve_free(id, tensor, uses);
 }
 
@@ -85,8 +85,9 @@ std::string SharedSolver::quoted(const Use& use) const {
                      place_of(*use.site->statement));
 }
 
-Status SharedSolver::solve_panels(TensorId id, const Tensor& tensor, const std::vector<Use>& uses,
-                                  const Use* engine, const Use* matrix) {
+Status SharedSolver::solve_swizzle_atoms(TensorId id, const Tensor& tensor,
+                                         const std::vector<Use>& uses, const Use* engine,
+                                         const Use* matrix) {
   const size_t contiguous = engine ? *met_contiguous(*engine) : matrix->k_dim;
   const Use& first = engine ? *engine : *matrix;  // that wants this dimension contiguous
   constexpr int64_t kPattern = 64;  // elements of 16 bits that a pattern goes on for, in a
@@ -107,7 +108,7 @@ Status SharedSolver::solve_panels(TensorId id, const Tensor& tensor, const std::
            fmt::format(
                "shared tensor '{}': the matrix instruction and {} ask for different contiguous "
                "dimensions",
-               tensor.name, engine ? "the copy engine" : "another one"),
+               tensor.name, engine ? "TMA" : "another one"),
            place_of(*use.site->statement),
            fmt::format("dimension {} (k) contiguous, for {}: {}", use.k_dim, matrix_of(use).name,
                        quoted(use)),
@@ -117,12 +118,13 @@ Status SharedSolver::solve_panels(TensorId id, const Tensor& tensor, const std::
   }
   const int64_t bytes = bytes_of(tensor.dtype, tensor.shape[contiguous]);
   if (const auto panel = static_cast<int>(swizzle_atom_of(bytes))) {
-    solution_.shared[id] = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
+    solution_.shared[id] =
+        layout::swizzle_atoms(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
     const Use& by = matrix ? *matrix : *engine;
     solution_.reasons[id] = {
         by.site->statement->id,
         fmt::format("{}-byte panels, as the {} reads them, contiguous along dimension {}", panel,
-                    matrix ? "matrix unit" : "copy engine", contiguous)};
+                    matrix ? "matrix unit" : "TMA unit", contiguous)};
     return ok();
   }
   return fail({ErrorCode::kNoLayout,

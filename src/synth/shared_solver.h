@@ -44,12 +44,12 @@ class SharedSolver : SynthesisContext {
   // The first demand of tma that a copy does not meet; nothing where tma can carry it out.
   std::optional<Unmet> tma_lacks(const Site& site, const Copy& copy) const;
   std::optional<size_t> met_contiguous(const Use& use) const;
-  bool has_windows(TensorId id) const;
+  bool has_strided_views(TensorId id) const;
   Status solve(TensorId id);
   const Instruction& matrix_of(const Use& use) const;
   std::string quoted(const Use& use) const;
-  Status solve_panels(TensorId id, const Tensor& tensor, const std::vector<Use>& uses,
-                      const Use* engine, const Use* matrix);
+  Status solve_swizzle_atoms(TensorId id, const Tensor& tensor, const std::vector<Use>& uses,
+                             const Use* engine, const Use* matrix);
   Status solve_free(TensorId id, const Tensor& tensor, const std::vector<Use>& uses);
   std::vector<SharedAccess> accesses_of(const std::vector<Use>& uses, const MemoryLayout& layout,
                                         size_t contiguous, double& cost) const;
@@ -62,7 +62,7 @@ class SharedSolver : SynthesisContext {
   Status choose_between(const Site& site, const Copy& copy, const Sides& sides,
                         InstructionChoice& choice) const;
   Status check_bytes(const Site& site, const Tile& tile, const InstructionChoice& choice) const;
-  Status choose_rearrange(const Site& site, const ConvertLayout& node);
+  Status choose_conversion(const Site& site, const ConvertLayout& node);
 
   Solution& solution_;
 };

@@ -48,8 +48,8 @@ Error not_spread(const Program& program, const Site& site, TensorId tensor);
 // Fills solution.shared and solution.choices of copies; solution.registers must be complete.
 Status solve_shared(const SynthesisContext& question, Solution& solution);
 
-// Fills solution.packed; solution.registers must be complete.
-void solve_packed(const SynthesisContext& question, Solution& solution);
+// Fills solution.prepacked; solution.registers must be complete.
+void solve_prepacked(const SynthesisContext& question, Solution& solution);
 
 // The dimension of a shared tensor whose elements are neighbours.
 size_t contiguous_dim(const layout::MemoryLayout& layout, const Tensor& tensor);
@@ -90,8 +90,8 @@ struct WarpShufflePlan {
 };
 
 // nullopt where elements change warps, or the layouts are no bit matrices.
-std::optional<WarpShufflePlan> exchange_of(const TvLayout& from, const TvLayout& to,
-                                           int element_bits);
+std::optional<WarpShufflePlan> warp_shuffle_plan(const TvLayout& from, const TvLayout& to,
+                                                 int element_bits);
 
 // A layout over (x, y) as one over (y, x), where `flip` says so.
 TvLayout flipped(TvLayout layout, bool flip);

@@ -44,7 +44,7 @@ Status check_budgets(const SynthesisContext& question, const Site& site, const R
     const int threads = role.warps * 32;
     found += fmt::format("{}role '{}' {} x {} registers", found.empty() ? "" : ", ", role.name,
                          threads, each);
-    if (role.registers && !question.capabilities.warpgroup_mma)
+    if (role.registers && !question.capabilities.has_wgmma)
       return refuse(fmt::format("no budgets: {} cannot move registers between warps",
                                 question.capabilities.arch));
     if (role.registers && (role.registers % kBudgetStep || role.registers < kLeastBudget ||
@@ -137,7 +137,7 @@ Status check_registers(const SynthesisContext& question, const Solution& solutio
 
 constexpr int64_t kAlignment = 1024;  // of the widest swizzle's repeat
 
-// One tensor behind another; a pipeline's tensor takes `stages` slots. The rearrangements of a role
+// One tensor behind another; a pipeline's tensor is there `stages` times. The conversions of a role
 // share one piece.
 void allocate(const Program& program, const std::vector<Site>& sites, Solution& solution) {
   int64_t next = 0;
@@ -145,7 +145,7 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
     const Tensor& tensor = program.tensor(id);
     if (tensor.scope != Scope::shared) continue;
     const auto& layout = solution.shared.at(id);
-    if (const TensorId base = tensor.windows_of; base >= 0) {
+    if (const TensorId base = tensor.as_strided; base >= 0) {
       solution.shared_offset[id] =
           solution.shared_offset.at(base) + tensor.from * bytes_of(tensor.dtype);
       solution.stage_bytes[id] = solution.stage_bytes.at(base);
@@ -187,7 +187,7 @@ Result<std::vector<Solution>> synthesize_best(const Program& program,
   for (Solution& solution : found) {
     Status fits = check_registers(question, solution);
     if (fits) {
-      solve_packed(question, solution);
+      solve_prepacked(question, solution);
       fits = solve_shared(question, solution);
     }
     if (!fits && !first_error) first_error = fits.error();

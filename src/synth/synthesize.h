@@ -6,7 +6,7 @@
 // role's warps); register tensors that meet in elementwise statements must agree up to broadcast;
 // reductions project; copies between registers and memory ask for vectors; a component no anchor
 // reaches takes the coalesced layout of its largest global copy. Shared tensors collect what their
-// readers and writers need (panels for the copy engine and warpgroup matrix instructions) and take
+// readers and writers need (swizzle atoms for tma and wgmma) and take
 // the swizzle with the fewest bank conflicts. Alternatives are followed depth first within a budget
 // of nodes; what is found is ordered by predicted cost. When nothing is found the error kNoLayout
 // or kNoInstruction names the statements that clash.
@@ -24,7 +24,7 @@ struct InstructionChoice {
       mapping;  // copies between two memories by threads: who moves which vector of the shared tile
   std::string why = {};  // in words
   layout::MemoryLayout scratch =
-      {};  // rearrangements through shared memory; without dimensions: within warps
+      {};  // conversions through shared memory; without dimensions: within warps
   int64_t scratch_offset = 0;  // bytes from the start of the block's shared memory
 
   bool by(target::Method method) const { return instruction && instruction->method == method; }
@@ -55,11 +55,11 @@ struct Solution {
   std::map<tile::TensorId, layout::TvLayout> registers;
   std::map<tile::TensorId, layout::MemoryLayout> shared;
   std::map<tile::TensorId, layout::MemoryLayout>
-      packed;  // how packed tensors must lie in global memory, over their whole shapes
+      prepacked;  // how packed tensors must lie in global memory, over their whole shapes
   std::map<tile::TensorId, int64_t>
       shared_offset;  // bytes from the start of the block's shared memory, one stage's
   std::map<tile::TensorId, int64_t>
-      stage_bytes;           // distance between two slots of a pipeline's tensor
+      stage_bytes;           // distance between two stages of a pipeline's tensor
   int64_t shared_bytes = 0;  // all of it, barriers and scratch included
   std::map<tile::StatementId, InstructionChoice> choices;
   std::map<tile::TensorId, Reason> reasons;

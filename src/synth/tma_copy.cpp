@@ -28,7 +28,7 @@ struct TmaDemands {
   int unit() const { return strided_views ? 16 : 32; }
 
   Lack target() const {
-    if (context.capabilities.tensor_copy) return {};
+    if (context.capabilities.has_tma) return {};
     return Unmet{"a target that has one", context.capabilities.arch};
   }
 
@@ -153,7 +153,7 @@ constexpr std::array<Demand, 9> kDemands = {
 
 std::optional<Unmet> SharedSolver::tma_lacks(const Site& site, const Copy& copy) const {
   const Sides sides = sides_of(program, copy);
-  const TmaDemands demands{*this, site, copy, sides, has_windows(sides.shared->tensor)};
+  const TmaDemands demands{*this, site, copy, sides, has_strided_views(sides.shared->tensor)};
   for (const Demand demand : kDemands)
     if (Lack lack = (demands.*demand)()) return lack;
   return std::nullopt;

@@ -30,8 +30,8 @@ int64_t WarpShufflePlan::shuffles() const {
   return same && picks().empty() ? 0 : int64_t{units} << picks().size();
 }
 
-std::optional<WarpShufflePlan> exchange_of(const TvLayout& from, const TvLayout& to,
-                                           int element_bits) {
+std::optional<WarpShufflePlan> warp_shuffle_plan(const TvLayout& from, const TvLayout& to,
+                                                 int element_bits) {
   const auto have = elements_of(from);
   const auto want = elements_of(to);
   if (!have || !want || from.threads() != to.threads()) return std::nullopt;

@@ -13,17 +13,17 @@ const std::vector<Capabilities>& gpus() {
   // clang-format off
   static const std::vector<Capabilities> all = {
       {.arch = "sm_90a", .gpu = true, .num_sms = 132, .shared_bytes = 227 * kKiB,
-       .registers = 65536, .max_cluster = 16, .warpgroup_mma = true, .tensor_copy = true,
-       .async_copy = true, .early_launch = true, .dram_gbs = 4800, .l2_bytes = 50 * kMiB,
+       .registers = 65536, .max_cluster = 16, .has_wgmma = true, .has_tma = true,
+       .has_cp_async = true, .has_pdl = true, .dram_gbs = 4800, .l2_bytes = 50 * kMiB,
        .fp32_tflops = 66.9, .tf32_tflops = 494.7, .half_tflops = 989.4, .fp8_tflops = 1979,
        .rates = {.clock_ghz = 1.75}},
       {.arch = "sm_89", .gpu = true, .num_sms = 142, .shared_bytes = 99 * kKiB,
-       .registers = 65536, .async_copy = true, .dram_gbs = 864, .l2_bytes = 96 * kMiB,
+       .registers = 65536, .has_cp_async = true, .dram_gbs = 864, .l2_bytes = 96 * kMiB,
        .fp32_tflops = 91.6, .tf32_tflops = 183, .half_tflops = 362, .fp8_tflops = 733,
        .rates = {.clock_ghz = 2.5, .warp_matrix_cycles = 16, .l2_total_bytes = 2000,
                  .memory_latency = 900}},
       {.arch = "sm_80", .gpu = true, .num_sms = 108, .shared_bytes = 163 * kKiB,
-       .registers = 65536, .async_copy = true, .dram_gbs = 2039, .l2_bytes = 40 * kMiB,
+       .registers = 65536, .has_cp_async = true, .dram_gbs = 2039, .l2_bytes = 40 * kMiB,
        .fp32_tflops = 19.5, .tf32_tflops = 156, .half_tflops = 312,
        .rates = {.clock_ghz = 1.41, .l2_total_bytes = 2600, .memory_latency = 600}}};
   // clang-format on
@@ -66,7 +66,7 @@ Capabilities this_cpu() {
 // Instructions: the tables of the architectures, each of what it adds to those before.
 //   sm_80    mma.sync, ldmatrix, cp.async, and plain vector accesses
 //   sm_89    mma.sync of 8-bit floats
-//   sm_90a   warpgroup matrix instructions, the tensor copy engine, stmatrix
+//   sm_90a   wgmma, tma, stmatrix
 using tile::Scope;
 
 // The name of a row is its function's; what the functions' templates tell apart is added.
@@ -106,7 +106,7 @@ Instruction warp_mma(Dtype operand) {
   Instruction row;
   row.call = fmt::format("wl::mma_m16n8k{}", 8 * e);
   row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
-  row.method = Method::warp;
+  row.method = Method::mma_sync;
   row.m = 16;
   row.n = 8;
   row.k = 8 * e;
@@ -127,7 +127,7 @@ Instruction wgmma(Dtype operand, bool a_in_registers) {
   Instruction row;
   row.call = a_in_registers ? "wl::wgmma_rs" : "wl::wgmma";
   row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
-  row.method = Method::warpgroup;
+  row.method = Method::wgmma;
   row.m = 64;
   row.k = 8 * e;
   row.threads = 128;
@@ -147,10 +147,10 @@ Instruction wgmma(Dtype operand, bool a_in_registers) {
 std::vector<Instruction> rows_up_to(int sm) {
   std::vector<Instruction> rows;
   if (sm >= 90) {
-    rows = {copy("tma_load", Method::tensor_copy, Scope::global, Scope::shared),
-            copy("tma_store", Method::tensor_copy, Scope::shared, Scope::global),
-            copy("stmatrix", Method::matrix, Scope::reg, Scope::shared),
-            copy("stmatrix", Method::matrix, Scope::reg, Scope::shared, true)};
+    rows = {copy("tma_load", Method::tma, Scope::global, Scope::shared),
+            copy("tma_store", Method::tma, Scope::shared, Scope::global),
+            copy("stmatrix", Method::ldmatrix, Scope::reg, Scope::shared),
+            copy("stmatrix", Method::ldmatrix, Scope::reg, Scope::shared, true)};
     for (const bool a_in_registers : {false, true})
       for (const Dtype operand :
            {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::e4m3, Dtype::e5m2, Dtype::i8})
@@ -165,9 +165,9 @@ std::vector<Instruction> rows_up_to(int sm) {
   fma.method = Method::simt;
   fma.m = fma.n = fma.k = 1;
   fma.a = fma.b = fma.c = {{1, 1}, {}, {}};
-  rows.insert(rows.end(), {copy("cp_async", Method::async, Scope::global, Scope::shared),
-                           copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg),
-                           copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg, true),
+  rows.insert(rows.end(), {copy("cp_async", Method::cp_async, Scope::global, Scope::shared),
+                           copy("ldmatrix", Method::ldmatrix, Scope::shared, Scope::reg),
+                           copy("ldmatrix", Method::ldmatrix, Scope::shared, Scope::reg, true),
                            copy("ld_shared", Method::plain, Scope::shared, Scope::reg),
                            copy("st_shared", Method::plain, Scope::reg, Scope::shared),
                            copy("ld_global", Method::plain, Scope::global, Scope::reg),

@@ -3,7 +3,7 @@
 //
 // A matrix row carries the thread-value layouts of its operands over the tiles a (m×k), b (k×n) and
 // c (m×n), for one warp (32 threads) or one warpgroup (128); operands that it reads from shared
-// memory have no such layout, but say how many bytes a panel of their memory may be wide. Tests
+// memory have no such layout, but say how many bytes a swizzle atom of their memory may be wide. Tests
 // prove that the layouts cover their tiles exactly, with the number of threads and values that the
 // row says.
 //
@@ -16,14 +16,13 @@
 
 namespace warploom::target {
 enum class Method : uint8_t {
-  plain,        // each thread moves vectors of its own
-  async,        // each thread starts copies that land in shared memory later (cp.async)
-  matrix,       // a warp moves 8×8 matrices of 16-bit elements (ldmatrix, stmatrix)
-  tensor_copy,  // one thread starts a copy of a whole tile by the copy engine
-                // (cp.async.bulk.tensor)
-  simt,         // one fused multiply-add a thread
-  warp,         // mma.sync
-  warpgroup,    // wgmma, b (and a) from shared memory
+  plain,     // each thread moves vectors of its own
+  cp_async,  // each thread starts copies that land in shared memory later
+  ldmatrix,  // a warp moves 8×8 matrices of 16-bit elements (ldmatrix, stmatrix)
+  tma,       // one thread starts a copy of a whole tile (cp.async.bulk.tensor)
+  simt,      // one fused multiply-add a thread
+  mma_sync,  // a warp multiplies fragments in its registers
+  wgmma,     // four warps multiply; b (and a) come from shared memory
 };
 
 struct Instruction {

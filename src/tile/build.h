@@ -122,8 +122,8 @@ class Builder {
     return output;
   }
 
-  TensorId packed(TensorId input) {  // it lies in the order that synthesis chooses
-    program_.tensors[input].packed = true;
+  TensorId prepacked(TensorId input) {  // it lies in the order that synthesis chooses
+    program_.tensors[input].prepacked = true;
     return input;
   }
 
@@ -131,16 +131,16 @@ class Builder {
     return declare({std::move(name), dtype, Scope::shared, std::move(shape), {}});
   }
 
-  // The windows of a pipeline's tensor: the elements at from + Σ coordinate · stride, counted row
-  // by row.
-  TensorId windows(std::string name, TensorId of, int from, std::vector<int64_t> shape,
-                   std::vector<int64_t> strides) {
+  // An overlapping strided view of a pipeline's tensor: the elements at from + Σ coordinate ·
+  // stride, counted row by row.
+  TensorId as_strided(std::string name, TensorId of, int from, std::vector<int64_t> shape,
+                      std::vector<int64_t> strides) {
     const Dtype dtype = program_.tensor(of).dtype;
     const TensorId id =
         declare({std::move(name), dtype, Scope::shared, std::move(shape), std::move(strides)});
-    program_.tensors.back().windows_of = of;
+    program_.tensors.back().as_strided = of;
     program_.tensors.back().from = from;
-    own_slots(program_);
+    own_stages(program_);
     return id;
   }
 
@@ -148,10 +148,10 @@ class Builder {
     return declare({std::move(name), dtype, Scope::reg, std::move(shape), {}});
   }
 
-  // Makes the given shared tensors the slots of a ring.
+  // Makes the given shared tensors the stages of a circular buffer.
   PipelineId pipeline(std::string name, int stages, std::vector<TensorId> tensors) {
     program_.pipelines.push_back({std::move(name), stages, std::move(tensors)});
-    own_slots(program_);
+    own_stages(program_);
     return static_cast<PipelineId>(program_.pipelines.size()) - 1;
   }
 
@@ -220,8 +220,8 @@ class Builder {
     add(Scan{dst, src, axis, op, reverse}, where);
   }
 
-  void rearrange(TensorId dst, TensorId src, bool transpose = false,
-                 Where where = Where::current()) {
+  void convert_layout(TensorId dst, TensorId src, bool transpose = false,
+                      Where where = Where::current()) {
     add(ConvertLayout{dst, src, transpose}, where);
   }
 
@@ -247,9 +247,9 @@ class Builder {
     add(Produce{pipeline, nested(body)}, where);
   }
 
-  void consume(PipelineId pipeline, int lag, const std::function<void()>& body,
+  void consume(PipelineId pipeline, int mma_in_flight, const std::function<void()>& body,
                Where where = Where::current()) {
-    add(Consume{pipeline, lag, nested(body)}, where);
+    add(Consume{pipeline, mma_in_flight, nested(body)}, where);
   }
 
   // Roles are declared one after another inside the callback, by role().

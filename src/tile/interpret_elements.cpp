@@ -69,7 +69,7 @@ Result<Values> BlockInterpreter::read(const Tile& tile, double fill,
                                       const BlockInterpreter& holder) const {
   const Tensor& tensor = program_.tensor(tile.tensor);
   const void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
-  const Storage& storage = holder.tensors_[tensor.windows_of < 0 ? tile.tensor : tensor.windows_of];
+  const Storage& storage = holder.tensors_[tensor.as_strided < 0 ? tile.tensor : tensor.as_strided];
   Values values;
   WARPLOOM_CHECK(for_elements(tile, [&](std::optional<size_t> place, const auto& at) -> Status {
     if (!bytes && !(place && storage && (*storage)[*place]))

@@ -327,7 +327,7 @@ class Parser {
       if (declared.scope == Scope::global && declared.strides.empty())
         declared.strides = dense_strides(declared.shape);
     list.push_back(std::move(declared));
-    own_slots(program_);
+    own_stages(program_);
     return ok();
   }
 

@@ -10,23 +10,23 @@
 // may be gathered: the coordinates are then read from a tensor of integers.
 //
 // Meaning (the interpreter in interpret.h is its definition):
-//  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce, and
-//  for those of a cooperative program,
-//    which run at the same time, Signal and Wait.
-//  * Statements run in order. Loading a global element outside the tensor gives the copy's fill
-//  value; storing one is dropped.
+//  * Blocks are independent, but for two kinds: the blocks of one cluster, which meet in
+//    ClusterReduce, and those of a cooperative program, which all run at the same time and meet by
+//    Signal and Wait.
+//  * Statements run in order. A load of a global element outside its tensor gives the copy's fill
+//    value; a store to one is dropped.
 //    Shared and register tiles must lie inside their tensors.
-//  * Arithmetic on values is fp32 (Map, Reduce); Mma multiplies exactly and accumulates in the
-//  accumulator's type. Storing to a
-//    narrower type rounds to nearest even. Reading something never written is an error.
+//  * Arithmetic on values is fp32 (Map, Reduce). Mma multiplies exactly and accumulates in the type
+//    of the accumulator. A store to a narrower type rounds to nearest even.
+//    Reading an element that was never written is an error.
 //  * A Map that says so, and a Reduce or Scan from a tensor of i32 or i64 to another, compute with
 //    whole numbers of 64 bits that wrap; a Copy between integers loses nothing but what wraps.
-//  * A Pipeline is a queue of `stages` slots, each a set of shared tensors. Produce fills the next
-//  slot, Consume reads the oldest
-//    and frees it. Inside Produce and Consume the pipeline's tensors name the current slot. Produce
-//    and Consume may stand in one thread of control (a software pipeline) or in different Roles.
+//  * A Pipeline is a circular buffer of stages, each a set of shared tensors. Produce fills the
+//    next stage, Consume reads the oldest one and releases it.
+//    Inside Produce and Consume the pipeline's tensors are those of the current stage. The two may
+//    stand in one thread of control (a software pipeline) or in different Roles.
 //  * Roles run at the same time and meet only through pipelines: a producer never reads what a
-//  consumer writes.
+//    consumer writes.
 //
 // Worked example: one 128×256 tile of C = A·B with B stored [K, N], three stages, a producer and
 // two consumer warpgroups:
@@ -69,17 +69,17 @@ struct Tensor {
   Dtype dtype = Dtype::f32;
   Scope scope = Scope::global;
   std::vector<int64_t> shape;
-  std::vector<int64_t> strides;  // of global tensors and windows, in elements; dense row-major
+  std::vector<int64_t> strides;  // of global tensors and views, in elements; dense row-major
                                  // when the builder is given none
   bool writable = false;         // global only: an output of the kernel
-  PipelineId pipeline = -1;      // shared only: slots of this pipeline
+  PipelineId pipeline = -1;      // shared only: of whose stages it is a part
   bool zeroed = false;           // an output that holds zeros when the program begins
-  // An input whose elements' order in memory is free: synthesis chooses it, and who owns the tensor
-  // lays it so before the launch.
-  bool packed = false;
-  // Windows of a pipeline's tensor, which lies in its slot row by row: an element is the one at
-  // place from + Σ coordinate · stride. Windows overlap, and are only read, into registers.
-  TensorId windows_of = -1;
+  // An input whose elements' order in memory is free: synthesis chooses the order, and the owner of
+  // the tensor lays its elements out so before the launch.
+  bool prepacked = false;
+  // An overlapping strided view of a pipeline's tensor (torch.as_strided), which is row-major: an
+  // element is the one at from + Σ coordinate · stride. Views are only read, into registers.
+  TensorId as_strided = -1;
   int from = 0;
 };
 
@@ -194,16 +194,16 @@ struct Scan {
   bool reverse = false;
 };
 
-// dst ← src, or src transposed, in a layout of its own: what the two tensors' statements ask of
-// their layouts stays apart.
+// dst ← src, or src transposed, in another layout: what the statements of one tensor ask of its
+// layout does not bind the other's.
 struct ConvertLayout {
   TensorId dst = -1;
   TensorId src = -1;
   bool transpose = false;
 };
 
-// dst ← the bits of src as elements of dst's type, the last extent scaled; integers of at most a
-// byte.
+// dst ← the bits of src as elements of dst's type; the last extent is scaled. Both are integers of
+// at most a byte.
 struct Bitcast {
   TensorId dst = -1;
   TensorId src = -1;
@@ -254,8 +254,8 @@ struct Produce {
 
 struct Consume {
   PipelineId pipeline = -1;
-  int lag = 0;  // the matrix instructions, or the threads' reads, of so many slots may be under way
-                // when the next slot is taken
+  int mma_in_flight = 0;  // the matrix instructions, or the threads' reads, of so many stages may
+                          // be in flight when the next stage is taken
   Body body;
 };
 
@@ -321,7 +321,7 @@ void number_statements(Program& program);
 const Statement* statement_with(const Program& program, StatementId id);
 
 // Says to the tensors of every pipeline, and to their windows, whose they are.
-void own_slots(Program& program);
+void own_stages(Program& program);
 
 // Integers that a float does not hold: arithmetic on them is that of whole numbers.
 constexpr bool is_wide_integer(Dtype dtype) {
@@ -356,7 +356,7 @@ void count_warps(Program& program);             // where there are roles: the su
 template <class T, class... Nodes>
 concept Of = (std::same_as<std::remove_cvref_t<T>, Nodes> || ...);
 
-// What a statement holds: a loop's body, a branch's, a slot's, those of roles. f(body) for each in
+// What a statement holds: a loop's body, a branch's, a stage's, those of roles. f(body) for each in
 // order; mostly there is none.
 void for_bodies(const Statement& statement, const auto& f) {
   statement.visit([&](const auto& node) {

@@ -34,7 +34,7 @@ class StatementVerifier {
   Status check_step(const Tile& tile) const;
   Status check_lookup(const Tile& tile) const;
   Status check(const Copy& copy) const;
-  Status check_packed(const Tile& tile, const Tensor& src, const Tensor& dst) const;
+  Status check_prepacked(const Tile& tile, const Tensor& src, const Tensor& dst) const;
   bool multiple(const Index& index, int64_t of) const;
   Status combined(const Tensor& dst, ReduceOp op) const;
   Status from_peer(const Tensor& src, const Tensor& dst, const Index& rank) const;

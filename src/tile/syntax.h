@@ -83,9 +83,9 @@ void line(auto& io, Of<Tensor> auto& t) {
   all(io, " ", t.name, " ", t.dtype, " ", t.shape);
   if (t.scope == Scope::global)
     all(io, Optional{" strides ", t.strides != dense_strides(t.shape), t.strides},
-        Flag{" zeroed", t.zeroed}, Flag{" packed", t.packed});
+        Flag{" zeroed", t.zeroed}, Flag{" packed", t.prepacked});
   if (t.scope == Scope::shared)
-    all(io, Optional{" windows ", t.windows_of >= 0, Named{t.windows_of}},
+    all(io, Optional{" windows ", t.as_strided >= 0, Named{t.as_strided}},
         Optional{" from ", t.from != 0, t.from},
         Optional{" strides ", !t.strides.empty(), t.strides});
 }
@@ -146,7 +146,7 @@ void line(auto& io, Of<Produce> auto& s) {
 }
 
 void line(auto& io, Of<Consume> auto& s) {
-  all(io, Named{s.pipeline, true}, Optional{" lag ", s.lag != 0, s.lag}, ":");
+  all(io, Named{s.pipeline, true}, Optional{" lag ", s.mma_in_flight != 0, s.mma_in_flight}, ":");
 }
 
 void line(auto& io, Of<Signal> auto& s) {

@@ -64,11 +64,11 @@ struct Declaration {
       return refuse("an extent is below 1, or the tensor is too large");
     if (tensor.writable && !global) return refuse("only a global tensor is an output");
     if (tensor.zeroed && !tensor.writable) return refuse("only an output is zeroed");
-    if (tensor.packed &&
+    if (tensor.prepacked &&
         (!global || tensor.writable || tensor.strides != dense_strides(tensor.shape)))
       return refuse(
           "only a global tensor that is no output and has no strides of its own is packed");
-    const bool windows = tensor.windows_of >= 0;
+    const bool windows = tensor.as_strided >= 0;
     if (!global && !windows && !tensor.strides.empty())
       return refuse("only a global tensor and windows have strides");
     if ((global || windows) && tensor.strides.size() != tensor.shape.size())
@@ -83,13 +83,13 @@ struct Declaration {
       if (tensor.writable && tensor.strides[i] == 0 && tensor.shape[i] > 1)
         return refuse("an output has a stride of 0, so that elements share their place");
     }
-    return windows ? check_windows(tensor, last) : check_packing(tensor);
+    return windows ? check_strided_view(tensor, last) : check_packing(tensor);
   }
 
-  Status check_windows(const Tensor& tensor, int64_t last) const {
-    const auto base = static_cast<size_t>(tensor.windows_of);
+  Status check_strided_view(const Tensor& tensor, int64_t last) const {
+    const auto base = static_cast<size_t>(tensor.as_strided);
     if (tensor.scope != Scope::shared || base >= program.tensors.size() ||
-        program.tensors[base].windows_of >= 0 || program.tensors[base].pipeline < 0 ||
+        program.tensors[base].as_strided >= 0 || program.tensors[base].pipeline < 0 ||
         program.tensors[base].dtype != tensor.dtype || per_byte(tensor.dtype) > 1)
       return refuse("windows are those of a pipeline's tensor of whole bytes, in its type");
     if (tensor.from >= 0 && tensor.from + last < element_count(program.tensors[base].shape))
@@ -100,7 +100,7 @@ struct Declaration {
   // Elements of less than a byte: rows in memory begin and end with a byte.
   Status check_packing(const Tensor& tensor) const {
     const int64_t per = per_byte(tensor.dtype);
-    if (tensor.packed) return ok();  // its tiles are whole bytes
+    if (tensor.prepacked) return ok();  // its tiles are whole bytes
     bool whole = tensor.scope == Scope::shared && tensor.shape.back() % per == 0;
     if (tensor.scope == Scope::reg) whole = element_count(tensor.shape) % per == 0;
     for (size_t i = 0; i < tensor.strides.size() && per > 1; ++i)
@@ -154,7 +154,7 @@ Status verify_declarations(const Program& program) {
     WARPLOOM_CHECK(declared("pipeline", p.name).check(p, static_cast<PipelineId>(i), owner));
   }
   for (size_t i = 0; i < owner.size(); ++i)
-    if (const TensorId base = program.tensors[i].windows_of; base >= 0) owner[i] = owner[base];
+    if (const TensorId base = program.tensors[i].as_strided; base >= 0) owner[i] = owner[base];
   for (size_t i = 0; i < owner.size(); ++i)
     if (program.tensors[i].pipeline != owner[i])
       return declared("tensor", program.tensors[i].name)

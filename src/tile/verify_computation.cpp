@@ -20,14 +20,14 @@ Status StatementVerifier::check(const Copy& copy) const {
   const Tensor& dst = program_.tensor(copy.dst.tensor);
   if (src.scope == Scope::global && dst.scope == Scope::global)
     return refuse("a copy goes from global to global", "shared or register on one side");
-  if (src.packed) WARPLOOM_CHECK(check_packed(copy.src, src, dst));
+  if (src.prepacked) WARPLOOM_CHECK(check_prepacked(copy.src, src, dst));
   if (dst.scope == Scope::global && !dst.writable)
     return refuse(fmt::format("'{}' is written and is no output", dst.name));
   const auto met = meetings(copy.src.extent, copy.dst.extent);
   const auto together = [](const Meeting& m) { return m.a.size() + m.b.size() > 2; };
   const bool memory =
-      src.scope == Scope::global || dst.scope == Scope::global || src.windows_of >= 0;
-  if (dst.windows_of >= 0 || (src.windows_of >= 0 && dst.scope != Scope::reg))
+      src.scope == Scope::global || dst.scope == Scope::global || src.as_strided >= 0;
+  if (dst.as_strided >= 0 || (src.as_strided >= 0 && dst.scope != Scope::reg))
     return refuse("windows are read into registers alone",
                   "a copy from windows to a register tensor",
                   fmt::format("{} -> {}", src.name, dst.name));
@@ -40,8 +40,8 @@ Status StatementVerifier::check(const Copy& copy) const {
 }
 
 // Of a packed tensor the tiles of one grid are read, into registers.
-Status StatementVerifier::check_packed(const Tile& tile, const Tensor& src,
-                                       const Tensor& dst) const {
+Status StatementVerifier::check_prepacked(const Tile& tile, const Tensor& src,
+                                          const Tensor& dst) const {
   if (dst.scope != Scope::reg || tile.lookup >= 0 || !tile.step.empty())
     return refuse(fmt::format("'{}' is packed, and not read tile by tile into registers", src.name),
                   "a register tensor, and a tile that is neither gathered nor takes steps",

@@ -109,9 +109,9 @@ Status StatementVerifier::use(TensorId id, bool written) const {
 Status StatementVerifier::check(const TensorUse& used, std::string_view statement) const {
   WARPLOOM_CHECK(use(used.tensor, used.written));
   const Tensor& tensor = program_.tensor(used.tensor);
-  if ((tensor.windows_of >= 0 || tensor.packed) && (statement != "copy" || used.gathers))
+  if ((tensor.as_strided >= 0 || tensor.prepacked) && (statement != "copy" || used.gathers))
     return refuse(fmt::format("{} {} '{}'", statement,
-                              tensor.packed ? "reads packed" : "works on windows", tensor.name),
+                              tensor.prepacked ? "reads packed" : "works on windows", tensor.name),
                   "a copy to a register tensor before it", std::string(statement));
   if (used.tile) return check(*used.tile);
   if (used.gathers) return check_lookup(*used.gathers);
@@ -146,7 +146,8 @@ Status StatementVerifier::check(const Tile& tile) const {
                   fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size()));
   for (const Index& offset : tile.offset) WARPLOOM_CHECK(check(offset));
   if (!tile.step.empty()) WARPLOOM_CHECK(check_step(tile));
-  for (size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global && !tensor.packed; ++i)
+  for (size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global && !tensor.prepacked;
+       ++i)
     if (const int per = per_byte(tensor.dtype);
         tensor.shape[i] > 1 && tensor.strides[i] == 1 && per > 1 &&
         (tile.extent[i] % per || tile.offset[i].known_divisor() % per ||
@@ -269,9 +270,9 @@ Status StatementVerifier::opens(PipelineId id) const {
 Status StatementVerifier::check(const Consume& consume) const {
   WARPLOOM_CHECK(opens(consume.pipeline));
   const int stages = program_.pipeline(consume.pipeline).stages;
-  if (consume.lag >= 0 && consume.lag < stages) return ok();
+  if (consume.mma_in_flight >= 0 && consume.mma_in_flight < stages) return ok();
   return refuse("a consume's lag does not fit its pipeline", fmt::format("0 to {}", stages - 1),
-                std::to_string(consume.lag));
+                std::to_string(consume.mma_in_flight));
 }
 
 Status StatementVerifier::check(const Roles& roles) const {

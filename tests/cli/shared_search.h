@@ -22,6 +22,7 @@
 #include "base/hash.h"
 #include "base/process.h"
 #include "base/quoted.h"
+#include "support/paths.h"
 
 namespace warploom {
 // Holds an exclusive lock on a file from its construction to its end.
@@ -44,7 +45,7 @@ class FileLock {
 // What a search depends on, but for the machine.
 inline Result<std::string> key_of_search(const std::filesystem::path& model,
                                          const std::string& flags) {
-  WARPLOOM_TRY(std::string all, read_file(WARPLOOM_BINARY_DIR "/warploom"));
+  WARPLOOM_TRY(std::string all, read_file(test::built_path("warploom")));
   WARPLOOM_TRY(const std::string text, read_file(model));
   all += text + flags;
   for (const char* name : {"CXX", "CXXFLAGS"})
@@ -55,8 +56,8 @@ inline Result<std::string> key_of_search(const std::filesystem::path& model,
 inline Status make_search(const std::filesystem::path& folder, const std::filesystem::path& model,
                           const std::string& flags) {
   const std::string line = "cd " + shell_word(folder.string()) +
-                           " && XDG_CACHE_HOME=$PWD/cache " WARPLOOM_BINARY_DIR "/warploom" +
-                           " optimize " + shell_word(model.string()) +
+                           " && XDG_CACHE_HOME=$PWD/cache " +
+                           shell_word(test::built_path("warploom")) + " optimize " + shell_word(model.string()) +
                            " --json --target cpu --out b --archive a.sqlite " + flags +
                            " > outcome.json";
   WARPLOOM_TRY(const ProcessResult made,
@@ -70,7 +71,7 @@ inline Result<std::filesystem::path> shared_search(const std::string& name,
                                                    const std::filesystem::path& model,
                                                    const std::string& flags) {
   namespace fs = std::filesystem;
-  const fs::path all = fs::path(WARPLOOM_BINARY_DIR) / "shared_searches" / name;
+  const fs::path all = fs::path(test::built_path("shared_searches")) / name;
   WARPLOOM_CHECK(make_folders(all));
   WARPLOOM_TRY(const std::string key, key_of_search(model, flags));
   const FileLock lock(all / "lock");

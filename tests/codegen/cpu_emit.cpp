@@ -243,9 +243,9 @@ Program moved_about(int64_t rows, int64_t cols) {
   b.scan(v, u, 0, tile::ReduceOp::max);
   b.scan(u, v, 1, tile::ReduceOp::min, true);
   b.scan(v, u, 0, tile::ReduceOp::sum, true);
-  b.rearrange(w, v, true);
+  b.convert_layout(w, v, true);
   b.copy(b.all(w), b.all(t));
-  b.rearrange(u, v);
+  b.convert_layout(u, v);
   b.copy(b.all(u), b.gathered(b.tile(z, {0, 0}, {rows, cols}), 0, to));
   return b.finish();
 }

@@ -260,7 +260,7 @@ WL_EXPORT(negate)
                    .threads = 128,
                    .shared_bytes = 1024,
                    .args = {{"x", true, map}, {"t", false, {}, true}, {y}},
-                   .overlaps = true,
+                   .programmatic_launch = true,
                    .cooperative = true}};
   const Status written = write(graph, list);
   ASSERT_TRUE(written) << describe(written.error());

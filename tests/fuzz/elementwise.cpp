@@ -149,7 +149,7 @@ void Generator::add_rearrange(const Register& from) {
   Shape shape = from.shape;
   if (transpose) std::swap(shape[0], shape[1]);
   const TensorId id = reg(shape, from.dtype);
-  b_.rearrange(id, from.id, transpose);
+  b_.convert_layout(id, from.id, transpose);
   const Register back{id, shape, from.dtype};
   registers_ = {back};
 }

@@ -100,7 +100,7 @@ Tile Generator::packed_box(const Shape& extent, Dtype dtype) {
     shape.push_back(std::max<int64_t>(tiles[d], 1) * extent[d]);
     at[d] = at[d] * extent[d];
   }
-  return b_.tile(b_.packed(b_.global(fresh("X"), dtype, shape)), at, extent);
+  return b_.tile(b_.prepacked(b_.global(fresh("X"), dtype, shape)), at, extent);
 }
 
 // The tensor of a box, and the box with the dimensions in front.

@@ -112,7 +112,7 @@ constexpr std::string_view kMoves =
 
 TEST(KernelsThatBeginEarly, TouchNothingUntilTheyHaveWaited) {
   auto list = *lowered(kMoves, "sm_90a");
-  EXPECT_TRUE(list.kernels[0].overlaps);
+  EXPECT_TRUE(list.kernels[0].programmatic_launch);
   std::vector<std::byte> x(1024);
   std::vector<std::byte> y(1024);
   const runtime::EmulatedBuffers buffers{{"X", x}, {"Y", y}};
@@ -144,7 +144,7 @@ TEST(KernelsThatBeginEarly, ComeBesideManyBlocksThatPass) {
 
 TEST(KernelsThatBeginEarly, AreThoseOfGpusThatHoldThemBack) {
   const auto list = *lowered(kMoves, "sm_80");
-  EXPECT_FALSE(list.kernels[0].overlaps);
+  EXPECT_FALSE(list.kernels[0].programmatic_launch);
   EXPECT_EQ(list.kernels[0].source.find("griddepcontrol"), std::string::npos);
 }
 
@@ -153,7 +153,7 @@ TEST(KernelsThatBeginEarly, AreNotThoseWhoseBlocksRunTogetherOrWhoseBuffersAreCl
   const auto with = [&](const std::string& what, const std::string& other) {
     return lowered(std::string(text).replace(text.find(what), what.size(), other), "sm_90a")
         ->kernels[0]
-        .overlaps;
+        .programmatic_launch;
   };
   EXPECT_FALSE(with("grid(2)", "grid(2) cooperative"));
   EXPECT_FALSE(with("Y f32 [2, 128]", "Y f32 [2, 128] zeroed"));

@@ -60,7 +60,7 @@ MemoryLayout random_memory(const std::vector<int64_t>& extents, int bits) {
   if (*rc::gen::inRange(0, 3) == 0) {
     const int bytes = *rc::gen::element(32, 64, 128);
     if (extents[contiguous] * bits % (bytes * 8) == 0)
-      return panels(extents, contiguous, bytes, bits);
+      return swizzle_atoms(extents, contiguous, bytes, bits);
   }
   return dense(extents, contiguous, bits, *rc::gen::element<int64_t>(0, 0, 1, 8), random_swizzle());
 }
@@ -78,7 +78,7 @@ TvLayout random_register_layout(const std::vector<int64_t>& extents) {
 }
 
 TEST(MemoryLayout, HeaderExampleHolds) {
-  const MemoryLayout m = panels({64, 256}, 1, 128, 16);
+  const MemoryLayout m = swizzle_atoms({64, 256}, 1, 128, 16);
   EXPECT_EQ(to_string(m), "(64:64), (64:1)(4:4096) of 16 bits swizzle{3,4,3}");
   EXPECT_EQ(m.bytes(), 64 * 256 * 2);
   EXPECT_EQ(m.element_offset({3, 70}), 3 * 64 + 6 + 4096);
@@ -128,7 +128,7 @@ TEST(MemoryLayout, PaddingCuresAColumnToo) {
 TEST(MemoryLayout, RowsOfAPanelAreConflictFreeFor16Bytes) {
   // Eight threads on eight rows, 16 bytes each: what ldmatrix reads.
   const TvLayout rows{{64, 64}, {{8, {1, 0}}, {4, {8, 0}}}, {{8, {0, 1}}}};
-  EXPECT_EQ(bank_conflict_ways(rows, panels({64, 64}, 1, 128, 16), 16), 1);
+  EXPECT_EQ(bank_conflict_ways(rows, swizzle_atoms({64, 64}, 1, 128, 16), 16), 1);
   EXPECT_EQ(bank_conflict_ways(rows, dense({64, 64}, 1, 16), 16), 8);
   EXPECT_EQ(choose_swizzle({{rows, 16}}, dense({64, 64}, 1, 16)), (Swizzle{3, 4, 3}));
 }
@@ -151,7 +151,7 @@ TEST(MemoryLayout, SwizzleTearsVectorsAboveItsBase) {
 TEST(MemoryLayout, QuestionsAboutBigTilesAreAnsweredQuickly) {
   const TvLayout even = tiled_accumulator(2, 4, {128, 256}, false);
   const TvLayout odd = coalesced({96, 240}, 1, 2, 96).value();
-  const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16);
+  const MemoryLayout even_memory = swizzle_atoms({128, 256}, 1, 128, 16);
   const MemoryLayout odd_memory = dense({96, 240}, 1, 16, 8);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 20; ++i) {

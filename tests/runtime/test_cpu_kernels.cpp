@@ -139,7 +139,7 @@ TEST_F(CpuKernels, RefuseAnInputThatIsWantedPacked) {
   LaunchList doubling = list();
   const auto binary = compile(doubling);
   ASSERT_OK(binary);
-  doubling.kernels[0].args[0].packed = {{{1000, 1}}};
+  doubling.kernels[0].args[0].prepacked = {{{1000, 1}}};
   const auto loaded = device->load(doubling, *binary);
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, ErrorCode::kPlanInvalid);

@@ -26,7 +26,7 @@ struct Weights {
 
   Weights(Dtype dtype, int64_t m, int64_t k, int warps) {
     b.warps(warps);
-    W = b.packed(b.global("W", dtype, {4 * m, 2 * k}));
+    W = b.prepacked(b.global("W", dtype, {4 * m, 2 * k}));
     const TensorId X = b.global("X", Dtype::f16, {k, 16});
     const TensorId C = b.output("C", Dtype::f32, {m, 16});
     codes = b.reg("codes", dtype, {m, k});
@@ -50,14 +50,14 @@ std::vector<std::vector<int64_t>> offsets(const Solution& solution, TensorId pac
   for (int64_t t = 0; t < held.threads(); ++t)
     for (int64_t v = 0; v < held.values(); ++v)
       out[static_cast<size_t>(t)].push_back(
-          solution.packed.at(packed).element_offset(held.coord(t, v)));
+          solution.prepacked.at(packed).element_offset(held.coord(t, v)));
   return out;
 }
 
 TEST(Packing, AFragmentOfBytesIsTheWorkedExampleOfThePass) {
   Weights p(Dtype::u8, 16, 16, 1);
   const Solution solution = best(p.b.finish());
-  const layout::MemoryLayout& order = solution.packed.at(p.W);
+  const layout::MemoryLayout& order = solution.prepacked.at(p.W);
   EXPECT_EQ(to_string(order), "(8:32)(2:2)(4:512), (2:1)(4:8)(2:4)(2:256) of 8 bits");
   EXPECT_NE(solution.reasons.at(p.W).why.find("64 bits at a time"), std::string::npos)
       << solution.reasons.at(p.W).why;
@@ -86,7 +86,7 @@ TEST(Packing, AThreadReadsSixteenBytesAndNeighboursAreNextToItsOwn) {
 TEST(Packing, EveryElementHasAPlaceOfItsOwnAndTilesLieOneBehindAnother) {
   Weights p(Dtype::u4, 48, 32, 3);
   const Solution solution = best(p.b.finish());
-  const layout::MemoryLayout& order = solution.packed.at(p.W);
+  const layout::MemoryLayout& order = solution.prepacked.at(p.W);
   std::set<int64_t> places;
   for (int64_t i = 0; i < 192; ++i)
     for (int64_t j = 0; j < 64; ++j) {
@@ -100,8 +100,8 @@ TEST(Packing, EveryElementHasAPlaceOfItsOwnAndTilesLieOneBehindAnother) {
 TEST(Packing, ThreadsThatHoldCopiesShareTheirPlace) {
   Builder b("scales");
   b.warps(1);
-  const TensorId S = b.packed(b.global("S", Dtype::f16, {64, 8}));
-  const TensorId W = b.packed(b.global("W", Dtype::f16, {64, 16}));
+  const TensorId S = b.prepacked(b.global("S", Dtype::f16, {64, 8}));
+  const TensorId W = b.prepacked(b.global("W", Dtype::f16, {64, 16}));
   const TensorId X = b.global("X", Dtype::f16, {16, 8});
   const TensorId C = b.output("C", Dtype::f32, {64, 8});
   const TensorId s = b.reg("s", Dtype::f16, {64, 1});
@@ -120,13 +120,13 @@ TEST(Packing, ThreadsThatHoldCopiesShareTheirPlace) {
   EXPECT_EQ(solution.choices.at(program.body[0].id).vector, 8);  // rows of a lane, of 64 on 8 lanes
   const auto at = offsets(solution, S, s);
   for (size_t t = 0; t < 32; ++t) EXPECT_EQ(at[t][0], static_cast<int64_t>(t / 4 * 8));
-  EXPECT_EQ(solution.packed.at(S).elements(), 64 * 8);
+  EXPECT_EQ(solution.prepacked.at(S).elements(), 64 * 8);
 }
 
 TEST(Packing, ATensorThatNothingElseAsksOfIsReadInWholeVectors) {
   Builder b("moves");
   b.warps(4);
-  const TensorId W = b.packed(b.global("W", Dtype::u8, {64, 64}));
+  const TensorId W = b.prepacked(b.global("W", Dtype::u8, {64, 64}));
   const TensorId r = b.reg("r", Dtype::u8, {64, 64});
   const TensorId Y = b.output("Y", Dtype::u8, {64, 64}, {1, 64});
   b.copy(b.all(W), b.all(r));
@@ -142,7 +142,7 @@ TEST(Packing, ATensorThatNothingElseAsksOfIsReadInWholeVectors) {
 TEST(Packing, TheOrderIsChosenForAllThatRead) {
   Builder b("twice");
   b.warps(1);
-  const TensorId W = b.packed(b.global("W", Dtype::f16, {16, 16}));
+  const TensorId W = b.prepacked(b.global("W", Dtype::f16, {16, 16}));
   const TensorId Y = b.output("Y", Dtype::f16, {16, 16});
   const TensorId X = b.global("X", Dtype::f16, {16, 8});
   const TensorId C = b.output("C", Dtype::f32, {16, 8});
@@ -168,7 +168,7 @@ TEST(Packing, ReadsOfAPackedTensorArePredictedToTakeLessThanThoseOfRows) {
   const auto cost = [](bool packed) {
     Weights p(Dtype::u4, 64, 64, 4);
     tile::Program program = p.b.finish();
-    program.tensors[0].packed = packed;
+    program.tensors[0].prepacked = packed;
     program.grid[0] = 4;
     return best(program).cost;
   };
@@ -179,7 +179,7 @@ TEST(Packing, ReadsOfAPackedTensorArePredictedToTakeLessThanThoseOfRows) {
 TEST(Packing, AThreadThatHoldsHalfAByteIsRefused) {
   Builder b("half");
   b.warps(4);
-  const TensorId W = b.packed(b.global("W", Dtype::u4, {128}));
+  const TensorId W = b.prepacked(b.global("W", Dtype::u4, {128}));
   const TensorId Y = b.output("Y", Dtype::f32, {128}, {2});
   const TensorId codes = b.reg("codes", Dtype::u4, {128});
   const TensorId y = b.reg("y", Dtype::f32, {128});

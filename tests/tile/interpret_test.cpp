@@ -268,7 +268,7 @@ TEST(Interpret, ScansKeepEveryPrefix) {
   b.add(Scan{s, r, 1, ReduceOp::sum});
   b.copy(b.all(s), b.all(y));
   b.add(Scan{r, r, 0, ReduceOp::min});
-  b.rearrange(t, r, true);
+  b.convert_layout(t, r, true);
   b.copy(b.all(t), b.all(z));
   const Program program = b.finish();
   Arrays arrays(program);

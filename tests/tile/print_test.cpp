@@ -90,7 +90,7 @@ TEST(Parse, APackedTensorComesBack) {
   const std::string text = "program p grid(1, 1, 1) warps 4\nglobal W u4 [64, 64] packed\n";
   const auto program = parse(text);
   ASSERT_TRUE(program) << report(program);
-  EXPECT_TRUE(program->tensors[0].packed);
+  EXPECT_TRUE(program->tensors[0].prepacked);
   EXPECT_EQ(print(*program), text);
 }
 
@@ -173,7 +173,7 @@ class Arbitrary {
     b.pipeline("ring", static_cast<int>(1 + below(5)), {2, 3});
     if (below(2)) b.cooperative();
     if (below(2)) b.zeroed(1);
-    if (below(2)) b.packed(0);
+    if (below(2)) b.prepacked(0);
     statements(b, 3);
     if (below(2)) {
       b.roles([&] {
@@ -253,7 +253,7 @@ class Arbitrary {
       case 6:
         return b.add(Scan{tensor(), tensor(), static_cast<int>(below(3)),
                           static_cast<ReduceOp>(below(3)), below(2) == 1});
-      case 7: return b.rearrange(tensor(), tensor(), below(2));
+      case 7: return b.convert_layout(tensor(), tensor(), below(2));
       case 8: return b.add(Bitcast{tensor(), tensor()});
       case 9: return b.multicast(tile(b), tile(b), below(2) ? "x" : "yz");
       case 10:

@@ -5,7 +5,7 @@
 namespace warploom::tile {
 namespace {
 struct VerifyPacked : Verify {
-  TensorId w = b.packed(b.global("W", Dtype::u4, {32, 64}));
+  TensorId w = b.prepacked(b.global("W", Dtype::u4, {32, 64}));
   TensorId codes = b.reg("codes", Dtype::u4, {16, 16});
 
   Tile tile(const Index& row, const Index& column) { return b.tile(w, {row, column}, {16, 16}); }
@@ -19,17 +19,17 @@ TEST_F(VerifyPacked, AcceptsTilesOnAGrid) {
 }
 
 TEST_F(VerifyPacked, RefusesAnOutput) {
-  b.packed(y);
+  b.prepacked(y);
   expect_invalid(b.finish(), "'Y'", "packed");
 }
 
 TEST_F(VerifyPacked, RefusesASharedTensor) {
-  b.packed(s);
+  b.prepacked(s);
   expect_invalid(b.finish(), "'s'", "packed");
 }
 
 TEST_F(VerifyPacked, RefusesStrides) {
-  b.packed(b.global("turned", Dtype::f32, {16, 16}, {1, 16}));
+  b.prepacked(b.global("turned", Dtype::f32, {16, 16}, {1, 16}));
   expect_invalid(b.finish(), "'turned'", "strides");
 }
 
@@ -40,7 +40,7 @@ TEST_F(VerifyPacked, RefusesACopyToSharedMemory) {
 }
 
 TEST_F(VerifyPacked, RefusesATileThatTakesSteps) {
-  const auto p = b.packed(b.global("P", Dtype::f32, {64, 64}));
+  const auto p = b.prepacked(b.global("P", Dtype::f32, {64, 64}));
   const int line = (b.copy(b.stepped(b.tile(p, {0, 0}, {16, 16}), {2, 1}), b.all(r)), __LINE__);
   expect_invalid(b.finish(), line, "packed");
 }
@@ -52,14 +52,14 @@ TEST_F(VerifyPacked, RefusesAGatheredTile) {
 }
 
 TEST_F(VerifyPacked, RefusesToGatherByIt) {
-  const auto rows = b.packed(b.global("R", Dtype::i32, {64}));
+  const auto rows = b.prepacked(b.global("R", Dtype::i32, {64}));
   const int line = (b.copy(b.gathered(corner(x), 0, rows), b.all(r)), __LINE__);
   expect_invalid(b.finish(), line, "packed");
 }
 
 TEST_F(VerifyPacked, RefusesToWaitForIt) {
   b.cooperative();
-  const auto flag = b.packed(b.global("F", Dtype::i32, {64}));
+  const auto flag = b.prepacked(b.global("F", Dtype::i32, {64}));
   const int line = (b.add(Wait{b.tile(flag, {0}, {1}), 1}), __LINE__);
   expect_invalid(b.finish(), line, "packed");
 }
@@ -90,7 +90,7 @@ TEST_F(VerifyPacked, RefusesTilesOfTwoShapes) {
 }
 
 TEST_F(VerifyPacked, RefusesTilesThatAreNoWholeBytes) {
-  const auto odd = b.packed(b.global("odd", Dtype::u4, {3, 6}));
+  const auto odd = b.prepacked(b.global("odd", Dtype::u4, {3, 6}));
   const auto three = b.reg("three", Dtype::u4, {3, 2});
   const int line = (b.copy(b.tile(odd, {0, 0}, {3, 1}), b.all(three)), __LINE__);
   expect_invalid(b.finish(), line, "no tile of the grid");

@@ -256,7 +256,7 @@ TEST_F(Verify, AcceptsGatheredTilesScansAndRearrangements) {
   b.copy(b.gathered(b.tile(x, {3, 0}, {16, 16}), 0, rows), b.all(r));
   b.copy(b.all(r), b.gathered(b.tile(y, {3, 0}, {16, 16}), 1, rows));
   b.add(Scan{r, r, 1, ReduceOp::max});
-  b.rearrange(t, r, true);
+  b.convert_layout(t, r, true);
   b.map(t, coordinate(1, block(0)));
   expect_valid(b.finish());
 }
@@ -326,7 +326,7 @@ TEST_F(Verify, RefusesAScanIntoAnotherShape) {
 
 TEST_F(Verify, RefusesARearrangementIntoAnotherShape) {
   const auto t = b.reg("t", Dtype::f32, {16, 8});
-  const int line = (b.rearrange(t, r, true), __LINE__);
+  const int line = (b.convert_layout(t, r, true), __LINE__);
   expect_invalid(b.finish(), line, "rearrange");
 }
 

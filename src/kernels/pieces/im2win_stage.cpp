@@ -132,7 +132,7 @@ TensorId Im2winStage::windows(tile::Builder& t, TensorId patch, const std::strin
     shape.push_back(term.extent);
     strides.push_back(term.stride);
   }
-  return t.windows(name, patch, static_cast<int>(first), shape, strides);
+  return t.as_strided(name, patch, static_cast<int>(first), shape, strides);
 }
 
 Prepared Im2winStage::pack_weights(Family::Programs& out, const Capabilities& capabilities) const {

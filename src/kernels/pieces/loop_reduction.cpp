@@ -140,7 +140,7 @@ void LoopReduction::join_tile(size_t v) {
   values_.hold(v, whole);
   if (!t_.capabilities.gpu || t_.axes().size() < 3) return;
   const TensorId laid_anew = t_.reg(fmt::format("settled{}", v), Dtype::f32, reduction.varies);
-  b_.rearrange(laid_anew, whole);
+  b_.convert_layout(laid_anew, whole);
   values_.hold(v, laid_anew);
 }
 }  // namespace warploom::kernels::direct

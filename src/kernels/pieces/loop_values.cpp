@@ -80,7 +80,7 @@ void LoopValues::load(size_t v) {
     });
   if (!transposed) return;
   const TensorId mine = t_.reg(fmt::format("turned{}", value.load), load.dtype, value.varies);
-  b_.rearrange(mine, held_[v]);
+  b_.convert_layout(mine, held_[v]);
   held_[v] = mine;
 }
 

@@ -65,7 +65,7 @@ void WgmmaKernel::add_operands() {
   }
   ring_ = t_.pipeline("ring", static_cast<int>(s_.stages), stages_);
   if (s_.transposes_a())
-    lines_ = t_.windows("lines", stages_[0], 0, {s_.block_m, s_.block_k}, {1, padded});
+    lines_ = t_.as_strided("lines", stages_[0], 0, {s_.block_m, s_.block_k}, {1, padded});
 }
 
 tile::Tile WgmmaKernel::box_of(size_t i, const TileCoord& tile) const {

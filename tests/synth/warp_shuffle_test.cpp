@@ -31,7 +31,7 @@ void expect_right(const TvLayout& from, const TvLayout& to, const WarpShufflePla
 TEST(WarpShufflePlan, NeighboursBecomeStridedByTwoShufflesAValue) {
   const TvLayout from{{1, 8}, {{4, {0, 2}}, {8, {0, 0}}}, {{2, {0, 1}}}};
   const TvLayout to{{1, 8}, {{4, {0, 1}}, {8, {0, 0}}}, {{2, {0, 4}}}};
-  const auto exchange = exchange_of(from, to, 32);
+  const auto exchange = warp_shuffle_plan(from, to, 32);
   ASSERT_TRUE(exchange.has_value());
   EXPECT_EQ(exchange->shuffles(), 4);
   expect_right(from, to, *exchange);
@@ -40,7 +40,7 @@ TEST(WarpShufflePlan, NeighboursBecomeStridedByTwoShufflesAValue) {
 TEST(WarpShufflePlan, NarrowNeighboursMoveTogether) {
   const TvLayout from{{8, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}}};
   const TvLayout to{{8, 8}, {{8, {1, 0}}, {4, {0, 2}}}, {{2, {0, 1}}}};
-  const auto exchange = exchange_of(from, to, 16);
+  const auto exchange = warp_shuffle_plan(from, to, 16);
   ASSERT_TRUE(exchange.has_value());
   EXPECT_EQ(exchange->unit, 2);
   EXPECT_EQ(exchange->shuffles(), 1);
@@ -51,7 +51,7 @@ TEST(WarpShufflePlan, AnotherOrderOfAThreadsOwnValuesIsFree) {
   const TvLayout from = target::instructions_of("sm_80")[0].c;
   TvLayout to = from;
   std::swap(to.value[0], to.value[1]);
-  const auto exchange = exchange_of(from, to, 32);
+  const auto exchange = warp_shuffle_plan(from, to, 32);
   ASSERT_TRUE(exchange.has_value());
   EXPECT_EQ(exchange->shuffles(), 0);
   expect_right(from, to, *exchange);
@@ -60,7 +60,7 @@ TEST(WarpShufflePlan, AnotherOrderOfAThreadsOwnValuesIsFree) {
 TEST(WarpShufflePlan, ElementsThatChangeWarpsHaveNone) {
   const auto rows = layout::coalesced({64, 64}, 1, 4, 128);
   const auto columns = layout::coalesced({64, 64}, 0, 4, 128);
-  EXPECT_FALSE(exchange_of(*rows, *columns, 32).has_value());
+  EXPECT_FALSE(warp_shuffle_plan(*rows, *columns, 32).has_value());
 }
 
 TEST(WarpShufflePlan, FragmentsAndVectorsOfAWarpReachEachOther) {
@@ -74,7 +74,7 @@ TEST(WarpShufflePlan, FragmentsAndVectorsOfAWarpReachEachOther) {
   for (const TvLayout& from : layouts)
     for (const TvLayout& to : layouts)
       for (const int bits : {8, 16, 32})
-        if (const auto exchange = exchange_of(from, to, bits)) {
+        if (const auto exchange = warp_shuffle_plan(from, to, bits)) {
           expect_right(from, to, *exchange);
           ++found;
         }
@@ -84,7 +84,7 @@ TEST(WarpShufflePlan, FragmentsAndVectorsOfAWarpReachEachOther) {
 TEST(WarpShufflePlan, OfReplicasTheNearestIsRead) {
   const TvLayout from{{1, 4}, {{4, {0, 1}}, {8, {0, 0}}}, {}};
   const TvLayout to{{1, 4}, {{32, {0, 0}}}, {{4, {0, 1}}}};
-  const auto exchange = exchange_of(from, to, 32);
+  const auto exchange = warp_shuffle_plan(from, to, 32);
   ASSERT_TRUE(exchange.has_value());
   expect_right(from, to, *exchange);
   for (size_t bit = 2; bit < 5; ++bit) EXPECT_EQ(exchange->lane_of_thread[bit], 1 << bit);

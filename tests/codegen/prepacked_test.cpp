@@ -16,7 +16,7 @@ Bytes bytes_of(std::initializer_list<int> list) {
 LaunchList list_with(Dtype dtype, std::vector<int64_t> shape,
                      std::vector<std::vector<layout::MemoryMode>> order) {
   LaunchList list{Engine::cuda, "sm_80", {{"W", dtype, std::move(shape)}}, {}, {}, {}};
-  list.kernels.push_back({.name = "k", .args = {{.buffer = "W", .packed = std::move(order)}}});
+  list.kernels.push_back({.name = "k", .args = {{.buffer = "W", .prepacked = std::move(order)}}});
   return list;
 }
 
@@ -53,7 +53,7 @@ TEST(Packed, TheRecordOfALaunchListKeepsTheOrder) {
             nlohmann::json::parse("[[[2,1],[2,8]],[[2,2],[2,4]]]"));
   const auto again = launch_list_from_json(json);
   ASSERT_TRUE(again.has_value());
-  EXPECT_EQ(again->kernels[0].args[0].packed, list.kernels[0].args[0].packed);
+  EXPECT_EQ(again->kernels[0].args[0].prepacked, list.kernels[0].args[0].prepacked);
 }
 }  // namespace
 }  // namespace warploom

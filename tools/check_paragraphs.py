@@ -8,7 +8,7 @@ headings and blocks that `tools/render_docs.py` writes are none.
 [(1, 4)]
 >>> long_paragraphs("| a b c d e |\\n\\n    a b c d e\\n\\n# a b c d e\\n", most=3)
 []
->>> long_paragraphs("<!-- begin results x -->\\n\\na b c d\\n\\n<!-- end -->\\n\\na b c d\\n", most=3)
+>>> long_paragraphs("<!-- begin x -->\\n\\na b c d\\n\\n<!-- end -->\\n\\na b c d\\n", most=3)
 [(7, 4)]
 >>> long_paragraphs("```sh\\na b c d\\n```\\n", most=3)
 []

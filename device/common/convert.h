@@ -45,10 +45,9 @@ WL_PURE float decode_small(unsigned code, int exponent, int mantissa) {
 }
 
 template <> WL_PURE int cast<int>(float x) {  // towards zero, saturating, NaN 0
-  return x >= 0x1p31f    ? 0x7fffffff
-         : x >= -0x1p31f ? static_cast<int>(x)
-         : x < 0         ? -0x7fffffff - 1
-                         : 0;
+  if (x >= 0x1p31f) return 0x7fffffff;
+  if (x >= -0x1p31f) return static_cast<int>(x);
+  return x < 0 ? -0x7fffffff - 1 : 0;
 }
 
 template <> WL_PURE bf16 cast<bf16>(float x) {

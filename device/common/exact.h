@@ -55,18 +55,28 @@ template <>
 WL_PURE long long cast<long long>(
     float x) {  // as for all integers: towards zero, saturating, NaN 0
   constexpr long long most = 0x7fffffffffffffffll;
-  return x >= 0x1p63f ? most : x >= -0x1p63f ? static_cast<long long>(x) : x < 0 ? -most - 1 : 0;
+  if (x >= 0x1p63f) return most;
+  if (x >= -0x1p63f) return static_cast<long long>(x);
+  return x < 0 ? -most - 1 : 0;
+}
+
+WL_PURE int signed_byte(float x) {
+  if (x >= 127) return 127;
+  if (x >= -128) return static_cast<int>(x);
+  return x < 0 ? -128 : 0;
+}
+
+WL_PURE int unsigned_byte(float x) {
+  if (x >= 255) return 255;
+  return x >= 0 ? static_cast<int>(x) : 0;
 }
 
 template <> WL_PURE signed char cast<signed char>(float x) {
-  return static_cast<signed char>(x >= 127    ? 127
-                                  : x >= -128 ? static_cast<int>(x)
-                                  : x < 0     ? -128
-                                              : 0);
+  return static_cast<signed char>(signed_byte(x));
 }
 
 template <> WL_PURE unsigned char cast<unsigned char>(float x) {
-  return static_cast<unsigned char>(x >= 255 ? 255 : x >= 0 ? static_cast<int>(x) : 0);
+  return static_cast<unsigned char>(unsigned_byte(x));
 }
 
 template <> WL_PURE tf32 cast<tf32>(float x) {
@@ -82,11 +92,17 @@ template <int BITS, bool SIGNED> WL_PURE float unpacked(unsigned char byte, int 
          (8388608.0f + static_cast<float>(sign));  // 2^23 + bits, exactly
 }
 
+// Saturated; NaN as 0.
+WL_PURE float held(float x, float low, float high) {
+  if (x > low) return x < high ? x : high;
+  return x == x ? low : 0.0f;
+}
+
 // x to nearest even, saturated, NaN as 0, at its place in the byte.
 template <int BITS, bool SIGNED> WL_PURE unsigned packed(float x, int place) {
   constexpr float low = SIGNED ? -static_cast<float>(1 << (BITS - 1)) : 0.0f;
   constexpr float high = low + static_cast<float>((1 << BITS) - 1);
-  const float in = x > low ? (x < high ? x : high) : x == x ? low : 0.0f;
+  const float in = held(x, low, high);
   return (bits_of(in + 12582912.0f) & ((1u << BITS) - 1u))
          << (place * BITS);  // 1.5 · 2^23: the integer in the low bits
 }

@@ -23,7 +23,8 @@ WL_PURE long long neg(long long a) {
 }
 
 WL_PURE long long div(long long a, long long b) {
-  return b == 0 ? 0 : b == -1 ? neg(a) : a / b;
+  if (b == 0) return 0;
+  return b == -1 ? neg(a) : a / b;
 }
 
 WL_PURE long long fmod(long long a, long long b) {

@@ -119,9 +119,8 @@ WL_INLINE vf round_tf32(vf a) {
 
 WL_INLINE vf binade(vf a) {
   const vi exponent = (vi)a & 0x7f800000;
-  return (vf)(exponent < 0x00800000   ? vi{} + 0x00800000
-              : exponent > 0x7e800000 ? vi{} + 0x7e800000
-                                      : exponent);
+  const vi held = exponent > 0x7e800000 ? vi{} + 0x7e800000 : exponent;
+  return (vf)(exponent < 0x00800000 ? vi{} + 0x00800000 : held);
 }
 
 WL_INLINE vf inverse_binade(vf a) {
@@ -269,9 +268,15 @@ WL_INLINE vf fmod(vf a, vf b) {
   return out;
 }
 
+// The lane that `moved` takes for one; from kLanes on they are the fill's.
+template <bool Reverse, long By> constexpr long moved_from(long lane) {
+  if (Reverse) return lane + By;
+  return lane < By ? kLanes + lane : lane - By;
+}
+
 // Of each lane what is so many before it, or in reverse behind it; beyond the vector lies the fill.
 template <bool Reverse, long By, long... I> WL_INLINE vf moved(vf x, vf fill, long_list<I...>) {
-  return __builtin_shufflevector(x, fill, (Reverse ? I + By : I < By ? kLanes + I : I - By)...);
+  return __builtin_shufflevector(x, fill, moved_from<Reverse, By>(I)...);
 }
 
 // One number of a whole vector, by halves: across<add>(x).

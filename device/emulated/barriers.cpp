@@ -140,9 +140,8 @@ void Machine::complete_if_done(Mbarrier& b, int line) {
 void mbarrier_arrive(unsigned addr, int expect_bytes, int rank) {
   Thread& t = me();
   const bool elsewhere = rank >= 0;
-  const char* what = elsewhere      ? "mbarrier_arrive_cluster"
-                     : expect_bytes ? "mbarrier_arrive_expect_tx"
-                                    : "mbarrier_arrive";
+  const char* here = expect_bytes ? "mbarrier_arrive_expect_tx" : "mbarrier_arrive";
+  const char* what = elsewhere ? "mbarrier_arrive_cluster" : here;
   if (elsewhere) addr = mapa(addr, rank, self->line);
   Cta* cta = elsewhere ? machine->locate(addr, 8, true, what) : t.cta;
   Mbarrier* b = cta ? machine->barrier(*cta, addr, what, elsewhere) : nullptr;

@@ -32,7 +32,8 @@ Clock made_of(const Clock& a, const Clock& b, int actor, Epoch epoch) {
 }  // namespace
 
 Clock join(const Clock& a, const Clock& b) {
-  return a == b || !b ? a : !a ? b : made_of(a, b, -1, 0);
+  if (a == b || !b) return a;
+  return a ? made_of(a, b, -1, 0) : b;
 }
 
 Clock with_actor(const Clock& c, int actor, Epoch epoch) {

@@ -321,14 +321,14 @@ inline int swizzle_width(int mode) {
 }
 
 inline unsigned swizzled(unsigned a, int mode) {
-  return mode == 1   ? swizzle<3, 4, 3>(a)
-         : mode == 2 ? swizzle<2, 4, 3>(a)
-         : mode == 3 ? swizzle<1, 4, 3>(a)
-                     : a;
+  if (mode == 1) return swizzle<3, 4, 3>(a);
+  if (mode == 2) return swizzle<2, 4, 3>(a);
+  return mode == 3 ? swizzle<1, 4, 3>(a) : a;
 }
 
 constexpr int bytes_of(Element e) {
-  return e <= Element::f16 ? 2 : e == Element::tf32 ? 4 : 1;
+  if (e <= Element::f16) return 2;
+  return e == Element::tf32 ? 4 : 1;
 }
 
 void decode(Element e, const void* data, int count,

@@ -127,12 +127,12 @@ void Machine::touch(Shadow& shadow, size_t at, int bytes, bool write, const View
     if (!found.conflict) continue;
     const auto& [kind, text] = *found.conflict;
     const Access& other = found.other;
+    std::string whose;
+    if (other.mask)
+      whose = other.wave == by.wave ? name_of(other.actor) : "a block that ran before";
     for (int cells = all ? 4 : 1; cells; --cells)
       hazard_beside(other.line, kind, "{} {} byte {} ({}){}{}", name_of(by.actor),
-                    write ? "writes" : "reads", at, what, text,
-                    !other.mask             ? ""
-                    : other.wave == by.wave ? name_of(other.actor)
-                                            : "a block that ran before");
+                    write ? "writes" : "reads", at, what, text, whose);
   }
 }
 
@@ -148,9 +148,9 @@ uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write,
 
 void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store) {
   if (!use_registers(registers, !store)) return;
-  const char* what = store     ? cluster ? "st_shared_cluster" : "st_shared"
-                     : cluster ? "ld_shared_cluster"
-                               : "ld_shared";
+  const char* stores = cluster ? "st_shared_cluster" : "st_shared";
+  const char* loads = cluster ? "ld_shared_cluster" : "ld_shared";
+  const char* what = store ? stores : loads;
   if (auto* p = machine->access_shared(me(), addr, bytes, store, cluster, what)) {
     count_banks(me(), addr, bytes);
     if (store)

@@ -114,9 +114,7 @@ class Shadow {
     }
     if (c.barrier) report(kBarrier, {});
     if (me.combined && (c.filled & mask) != mask) report(kUninitialised, {});
-    Access& slot = !c.write[0].mask   ? c.write[0]
-                   : !c.write[1].mask ? c.write[1]
-                                      : c.write[c.write[0].epoch > c.write[1].epoch];
+    Access& slot = slot_for_write(c);
     slot = me;
     slot.mask = mask;
     c.filled |= mask;
@@ -126,6 +124,13 @@ class Shadow {
   bool empty() const { return alike_.empty(); }
 
  private:
+  // One that is free, else the older.
+  static Access& slot_for_write(Cell& c) {
+    if (!c.write[0].mask) return c.write[0];
+    if (!c.write[1].mask) return c.write[1];
+    return c.write[c.write[0].epoch > c.write[1].epoch];
+  }
+
   void part(Cell& all, int32_t& at) {
     if (at == 0) {
       cells_.emplace_back();

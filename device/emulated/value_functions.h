@@ -121,9 +121,8 @@ inline float round_tf32(float a) {
 
 inline float binade(float a) {
   const unsigned exponent = bits_of(a) & 0x7f800000u;
-  return float_of(exponent < 0x00800000u   ? 0x00800000u
-                  : exponent > 0x7e800000u ? 0x7e800000u
-                                           : exponent);
+  const unsigned held = exponent > 0x7e800000u ? 0x7e800000u : exponent;
+  return float_of(exponent < 0x00800000u ? 0x00800000u : held);
 }
 
 inline float inverse_binade(float a) {

@@ -89,6 +89,15 @@ void lend(const RegisterRun& r, bool input, Epoch group) {
     machine->hazard("wgmma-registers", "too many wgmma ranges in {}", s->name);
 }
 
+// Row by row: four threads of a warp, from `first` on, hold one, two neighbouring columns of every
+// eight each. `f` of each sum in a register, `half` on, and its place in the row.
+void for_each_of_row(const WgmmaOp& op, int first, int half, float* row, const auto& f) {
+  for (int q = 0; q < 4; ++q)
+    for (int j = 0; j < op.op.n / 8; ++j)
+      for (int e = 0; e < 2; ++e)
+        f(static_cast<float*>(op.acc[first + q].data) + half + 4 * j + e, row[8 * j + 2 * q + e]);
+}
+
 void carry_out(Warpgroup& g, WgmmaOp& op) {
   const Wgmma& w = op.op;
   const int bytes = bytes_of(w.type);
@@ -113,17 +122,10 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
   for (int t = 0; w.a_in_registers && t < 128; ++t)
     place_a(w.type, op.a[t].data, t % 32, a + t / 32 * 16 * k);
   gather(w.b, n, w.transposed_b, b, 1, n);
-  // Row by row: four threads of a warp hold it, two neighbouring columns of every eight each.
   for (int m = 0; m < 64; ++m) {
     const int first = m / 16 * 32 + m % 8 * 4;
     const int half = m / 8 % 2 * 2;
-    auto for_each_sum = [&](auto f) {
-      for (int q = 0; q < 4; ++q)
-        for (int j = 0; j < n / 8; ++j)
-          for (int e = 0; e < 2; ++e)
-            f(static_cast<float*>(op.acc[first + q].data) + half + 4 * j + e,
-              row[8 * j + 2 * q + e]);
-    };
+    auto for_each_sum = [&](const auto& f) { for_each_of_row(op, first, half, row, f); };
     add_product(w.type, w.accumulate, for_each_sum,
                 [&] { accumulate_row(row, a + m * k, b, n, k); });
   }

@@ -38,6 +38,20 @@ __device__ inline void load(double (*tile)[65], const long long* memory, const S
   }
 }
 
+// What 16 depths add to the sums of a thread: every 16th row from ty and column from tx.
+__device__ inline void add_products(const double (&tile_a)[16][65], const double (&tile_b)[16][65],
+                                    int tx, int ty, double (&sum)[4][4],
+                                    double (&absolute)[4][4]) {
+  for (int k = 0; k < 16; ++k)
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 4; ++j) {
+        const double x = tile_a[k][16 * i + ty];
+        const double y = tile_b[k][16 * j + tx];
+        sum[i][j] += x * y;
+        absolute[i][j] += fabs(x) * fabs(y);
+      }
+}
+
 extern "C" __global__ void __launch_bounds__(256, 2) oracle_product(long long* memory) {
   __shared__ double tile_a[16][65];
   __shared__ double tile_b[16][65];
@@ -57,14 +71,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) oracle_product(long long* m
       load(tile_a, memory, p.a, batch, m0, p.m, k0, p.k);
       load(tile_b, memory, p.b, batch, n0, p.n, k0, p.k);
       __syncthreads();
-      for (int k = 0; k < 16; ++k)
-        for (int i = 0; i < 4; ++i)
-          for (int j = 0; j < 4; ++j) {
-            const double x = tile_a[k][16 * i + ty];
-            const double y = tile_b[k][16 * j + tx];
-            sum[i][j] += x * y;
-            absolute[i][j] += fabs(x) * fabs(y);
-          }
+      add_products(tile_a, tile_b, tx, ty, sum, absolute);
       __syncthreads();
     }
     double* value = reinterpret_cast<double*>(memory) + p.value + batch * p.m * p.n;

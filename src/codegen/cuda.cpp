@@ -170,12 +170,16 @@ void CudaEmitter::statement(const Statement& one) {
 void CudaEmitter::name_offsets(const For& node) {
   std::vector<std::string> inner;
   std::vector<Index> used;
+  const auto use = [&](const Tile& tile) {
+    if (tensor(tile.tensor).scope == Scope::global)
+      used.insert(used.end(), tile.offset.begin(), tile.offset.end());
+  };
   for (const Statement& statement : node.body)
     for_statements(statement, [&](const Statement& one) {
-      if (const auto* copy = one.as<Copy>())
-        for (const Tile* tile : {&copy->src, &copy->dst})
-          if (tensor(tile->tensor).scope == Scope::global)
-            used.insert(used.end(), tile->offset.begin(), tile->offset.end());
+      if (const auto* copy = one.as<Copy>()) {
+        use(copy->src);
+        use(copy->dst);
+      }
       if (const auto* branch = one.as<If>()) used.insert(used.end(), {branch->left, branch->right});
       if (const auto* loop = one.as<For>()) {
         inner.push_back(loop->variable);

@@ -33,18 +33,20 @@ class Inliner {
 
   // The text of `name`, a path from the folder.
   Result<std::string> text_of(const std::string& name) {
-    WARPLOOM_TRY(const std::string text, runtime::read_beside(plan_, folder_, name));
+    WARPLOOM_TRY(const std::string whole, runtime::read_beside(plan_, folder_, name));
     static const std::regex kInclude("[ \\t]*#[ \\t]*include[ \\t]*([\"<])([^\">]+)[\">].*");
     static const std::regex kOnce("[ \\t]*#[ \\t]*pragma[ \\t]+once[ \\t]*");
     static const std::regex kOther("[ \\t]*(#|%:|\\?\\?=)[ \\t]*(include|import|embed).*");
     static const std::regex kLauncher(
-        "extern \"C\" const void\\* \\w+_kernel_\\d+\\(\\) \\{ return "
-        "reinterpret_cast<const void\\*>\\(&[\\w:]+\\); \\}");
+        "^extern \"C\" const void\\* \\w+_kernel_\\d+\\(\\) \\{\\s+return "
+        "reinterpret_cast<const void\\*>\\(&[\\w:]+\\);\\s+\\}$",
+        std::regex::ECMAScript | std::regex::multiline);
+    const std::string text = std::regex_replace(whole, kLauncher, "");
     std::string out;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
       std::smatch match;
-      if (std::regex_match(line, kOnce) || std::regex_match(line, kLauncher)) continue;
+      if (std::regex_match(line, kOnce)) continue;
       if (std::regex_match(line, match, kInclude)) {
         WARPLOOM_TRY(const std::string included,
                      included_by(name, match[2].str(), match[1].str() == "\"", line));

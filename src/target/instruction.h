@@ -3,9 +3,9 @@
 //
 // A matrix row carries the thread-value layouts of its operands over the tiles a (m×k), b (k×n) and
 // c (m×n), for one warp (32 threads) or one warpgroup (128); operands that it reads from shared
-// memory have no such layout, but say how many bytes a swizzle atom of their memory may be wide. Tests
-// prove that the layouts cover their tiles exactly, with the number of threads and values that the
-// row says.
+// memory have no such layout, but say how many bytes a swizzle atom of their memory may be wide.
+// Tests prove that the layouts cover their tiles exactly, with the number of threads and values
+// that the row says.
 //
 // Source: PTX ISA 9.0, sections "Matrix multiply-accumulate operation using mma instruction",
 // "Asynchronous warpgroup level matrix multiply-accumulate", "Data movement and conversion

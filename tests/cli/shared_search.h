@@ -55,11 +55,10 @@ inline Result<std::string> key_of_search(const std::filesystem::path& model,
 
 inline Status make_search(const std::filesystem::path& folder, const std::filesystem::path& model,
                           const std::string& flags) {
-  const std::string line = "cd " + shell_word(folder.string()) +
-                           " && XDG_CACHE_HOME=$PWD/cache " +
-                           shell_word(test::built_path("warploom")) + " optimize " + shell_word(model.string()) +
-                           " --json --target cpu --out b --archive a.sqlite " + flags +
-                           " > outcome.json";
+  const std::string line =
+      "cd " + shell_word(folder.string()) + " && XDG_CACHE_HOME=$PWD/cache " +
+      shell_word(test::built_path("warploom")) + " optimize " + shell_word(model.string()) +
+      " --json --target cpu --out b --archive a.sqlite " + flags + " > outcome.json";
   WARPLOOM_TRY(const ProcessResult made,
                run_process({"bash", "-c", line}, {.time = std::chrono::seconds(250)}));
   if (made.succeeded()) return ok();

@@ -75,7 +75,8 @@ TEST_F(Prepared, BundlePassesItsOwnCheckAndSaysWhatItsCallerOwesIt) {
   const auto done = deliver(false);
   ASSERT_TRUE(done) << describe(done.error());
   const std::string header = *read_file(folder / "sum.h");
-  EXPECT_NE(header.find("int sum_prepare(const float* w, void* workspace);"), header.npos)
+  EXPECT_NE(header.find("int sum_prepare(\n    const float* w,\n    void* workspace);"),
+            header.npos)
       << header;
   EXPECT_NE(header.find("Constant inputs: w."), header.npos) << header;
   const std::string readme = *read_file(folder / "README.md");

@@ -163,6 +163,11 @@ void run_all(std::vector<std::unique_ptr<Trial>>& trials) {
   }
 }
 
+Dtype dtype_of_matmul(int i) {
+  if (i == 12) return Dtype::bf16;
+  return i == 13 ? Dtype::f16 : Dtype::f32;
+}
+
 TEST(CpuFamilies, MatmulsAgreeWithTheReference) {
   Random random(1, "cpu matmul");
   std::vector<std::unique_ptr<Trial>> trials;
@@ -173,10 +178,7 @@ TEST(CpuFamilies, MatmulsAgreeWithTheReference) {
   for (int i = 0; i < 14; ++i) {
     const auto size = [&] { return static_cast<int64_t>(2 + random.below(i % 3 == 0 ? 20 : 150)); };
     add(matmul(size(), size(), size(), (i & 1) != 0, (i & 2) != 0,
-               static_cast<int>(random.below(4)),
-               i == 12   ? Dtype::bf16
-               : i == 13 ? Dtype::f16
-                         : Dtype::f32));
+               static_cast<int>(random.below(4)), dtype_of_matmul(i)));
   }
   add(matmul(1, 70, 33, false, false, 1));
   add(matmul(1, 70, 33, false, true, 1));

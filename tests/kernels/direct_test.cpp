@@ -30,21 +30,17 @@ std::ostream& operator<<(std::ostream& out, const Named& net) {
   return out << net.name;
 }
 
-std::vector<Named> nets() {
-  std::vector<Named> all;
-  const auto add = [&](const std::string& name, const std::function<TensorId(Net&)>& build) {
+// Adds a net by its name and what builds its one result.
+auto adder_to(std::vector<Named>& all) {
+  return [&all](const std::string& name, const std::function<TensorId(Net&)>& build) {
     Net n;
     const TensorId id = build(n);
     all.push_back({name, n.with({id})});
   };
-  const auto conv = [&](const std::string& name, const graph::Shape& x, const graph::Shape& w,
-                        Attributes attributes, Dtype dtype = Dtype::f32) {
-    add(name, [&](Net& n) {
-      return n.add(
-          OpKind::Relu,
-          {n.add(OpKind::Conv, {n.x(x, dtype), n.x(w, dtype), n.x({w[0]}, dtype)}, attributes)});
-    });
-  };
+}
+
+void add_pointwise_and_moves(std::vector<Named>& all) {
+  const auto add = adder_to(all);
   add("pointwise", [](Net& n) {
     const auto x = n.x({3, 7, 50});
     return n.add(OpKind::Gelu,
@@ -88,6 +84,10 @@ std::vector<Named> nets() {
         n.add(OpKind::Cast, {n.x({5, 20}, Dtype::i8)}, {{"to", int64_t{onnx_type_of(Dtype::f32)}}});
     return n.add(OpKind::Pad, {x, n.ints({1, 3, 0, 2}), n.number(99.5)});
   });
+}
+
+void add_reductions(std::vector<Named>& all) {
+  const auto add = adder_to(all);
   add("sum_of_columns",
       [](Net& n) { return n.add(OpKind::ReduceSum, {n.x({33, 40}), n.ints({0})}); });
   add("mean_of_rows",
@@ -109,6 +109,10 @@ std::vector<Named> nets() {
     return n.add(OpKind::AveragePool, {n.x({2, 3, 10, 20})},
                  Attributes{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
   });
+}
+
+void add_triangles(std::vector<Named>& all) {
+  const auto add = adder_to(all);
   const auto triangle = [](Net& n, TensorId x, int64_t upper, int64_t diagonal) {
     return n.add(OpKind::Trilu, {x, n.reshape(n.ints({diagonal}), {})}, {{"upper", upper}});
   };
@@ -121,6 +125,10 @@ std::vector<Named> nets() {
   add("product_with_a_lower_triangle", [&](Net& n) {
     return n.add(OpKind::MatMul, {n.x({45, 131}), triangle(n, n.x({131, 141}), 0, 0)});
   });
+}
+
+void add_prefixes(std::vector<Named>& all) {
+  const auto add = adder_to(all);
   const auto cum_sum = [](Net& n, TensorId x, int64_t axis, int64_t reverse = 0,
                           int64_t exclusive = 0) {
     return n.add(OpKind::CumSum, {x, n.ints({axis})},
@@ -164,11 +172,27 @@ std::vector<Named> nets() {
     return n.add(OpKind::Concat, {n.x({6, 1}), cum_sum(n, n.slice(n.x({6, 310}), 1, 0, -1), 1)},
                  {{"axis", int64_t{1}}});
   });
+}
+
+void add_moves_of_many_axes(std::vector<Named>& all) {
+  const auto add = adder_to(all);
   add("pairs_turned_round", [&](Net& n) { return n.slice(n.x({3, 41, 20, 2}), 3, -1, -1000, -1); });
   add("squares_gathered_in_channels", [&](Net& n) {
     return n.add(OpKind::Transpose, {n.reshape(n.x({2, 5, 12, 2, 6, 2}), {2, 5, 12, 2, 6, 2})},
                  {{"perm", Ints{0, 1, 3, 5, 2, 4}}});
   });
+}
+
+void add_convolutions(std::vector<Named>& all) {
+  const auto add = adder_to(all);
+  const auto conv = [&](const std::string& name, const graph::Shape& x, const graph::Shape& w,
+                        Attributes attributes, Dtype dtype = Dtype::f32) {
+    add(name, [&](Net& n) {
+      return n.add(
+          OpKind::Relu,
+          {n.add(OpKind::Conv, {n.x(x, dtype), n.x(w, dtype), n.x({w[0]}, dtype)}, attributes)});
+    });
+  };
   const Attributes padded{{"pads", Ints{1, 1, 1, 1}}};
   conv("conv", {1, 5, 9, 20}, {7, 5, 3, 3}, padded);
   conv("conv_strided", {1, 4, 9, 21}, {6, 4, 3, 3},
@@ -178,10 +202,25 @@ std::vector<Named> nets() {
        {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{6}}});
   conv("conv_of_points", {1, 8, 6, 6}, {16, 8, 1, 1}, {});
   conv("conv_of_bf16", {1, 4, 6, 16}, {8, 4, 3, 3}, padded, Dtype::bf16);
+}
+
+void add_products(std::vector<Named>& all) {
+  const auto add = adder_to(all);
   add("matmul", [](Net& n) { return n.add(OpKind::MatMul, {n.x({2, 9, 30}), n.x({30, 40})}); });
   add("gemm_of_transposed", [](Net& n) {
     return n.add(OpKind::Gemm, {n.x({19, 30}), n.x({12, 30}), n.x({12})}, {{"transB", int64_t{1}}});
   });
+}
+
+std::vector<Named> nets() {
+  std::vector<Named> all;
+  add_pointwise_and_moves(all);
+  add_reductions(all);
+  add_triangles(all);
+  add_prefixes(all);
+  add_moves_of_many_axes(all);
+  add_convolutions(all);
+  add_products(all);
   return all;
 }
 
@@ -312,6 +351,14 @@ TEST(Direct, ResultsThatNoCacheHoldsAreWrittenPastThemOnACpu) {
   text_of(64, 0);
 }
 
+// The input of that name, or else the output.
+void* memory_of(const std::string& name, const graph::Graph& graph,
+                std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& output) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (graph.tensor(graph.inputs[i]).name == name) return inputs[i].data();
+  return output.data();
+}
+
 TEST(Direct, OnACpuAgreesWithTheReference) {
   const auto machine = *target::capabilities_of("cpu");
 
@@ -357,10 +404,7 @@ TEST(Direct, OnACpuAgreesWithTheReference) {
       std::vector<void*> pointers;
       for (const Argument& arg : trial.kernels[k].args) {
         const std::string& name = trial.made.buffers[k].at(arg.buffer);
-        pointers.push_back(output.data());
-        for (size_t i = 0; i < inputs.size(); ++i)
-          if (trial.region.graph.tensor(trial.region.graph.inputs[i]).name == name)
-            pointers.back() = inputs[i].data();
+        pointers.push_back(memory_of(name, trial.region.graph, inputs, output));
       }
       library.run(trial.kernels[k], pointers);
     }

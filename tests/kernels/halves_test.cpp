@@ -1,6 +1,7 @@
 // fp32 products by pairs of 16-bit floats: rows and columns of any magnitude are as exact as
 // others.
 #include <gtest/gtest.h>
+#include <array>
 #include "cases.h"
 #include "runtime/emulate.h"
 #include "support/nets.h"
@@ -103,10 +104,8 @@ TEST(Halves, OutliersInARowLeaveTheOthersExact) {
 }
 
 TEST(Halves, RowsOfZerosAndOfTheLeastNumbersCount) {
-  const Product p([](size_t i, size_t) { return i % 3 == 0   ? 0.0
-                                                : i % 3 == 1 ? 0x1p-100
-                                                             : 1.0; },
-                  one);
+  constexpr std::array kRows = {0.0, 0x1p-100, 1.0};
+  const Product p([&](size_t i, size_t) { return kRows[i % 3]; }, one);
   EXPECT_LT(p.worst(), kBound);
 }
 

@@ -24,28 +24,35 @@ inline graph::TensorId normalized(Net& n, graph::TensorId x, const Ints& axes) {
   return n.add(OpKind::Div, {centred, n.add(OpKind::Sqrt, {variance})});
 }
 
-inline std::vector<RowNet> row_nets() {
-  using graph::OpKind;
-  using graph::TensorId;
-  std::vector<RowNet> all;
-  const auto add = [&](const std::string& name,
-                       const std::function<std::vector<TensorId>(Net&)>& build) {
+namespace row_forms {
+using graph::OpKind;
+using graph::TensorId;
+
+// Adds a net by its name and what builds its results.
+inline auto adder_to(std::vector<RowNet>& all) {
+  return [&all](const std::string& name, const std::function<std::vector<TensorId>(Net&)>& build) {
     Net n;
     const auto outputs = build(n);
     all.push_back({name, n.with(outputs)});
   };
-  const auto over = [](OpKind op, int64_t axis) {
-    return [=](Net& n, TensorId x) { return n.add(op, {x}, {{"axis", axis}}); };
-  };
+}
+
+inline auto over(OpKind op, int64_t axis) {
+  return [=](Net& n, TensorId x) { return n.add(op, {x}, {{"axis", axis}}); };
+}
+
+inline TensorId reduce(Net& n, OpKind op, TensorId x, const Ints& axes, int64_t keep = 1) {
+  return n.add(op, {x, n.ints(axes)}, {{"keepdims", keep}});
+}
+
+inline TensorId scale(Net& n, TensorId x, const graph::Shape& shape) {
+  return n.add(OpKind::Add, {n.add(OpKind::Mul, {x, n.x(shape)}), n.x(shape)});
+}
+
+inline void add_softmaxes(std::vector<RowNet>& all) {
+  const auto add = adder_to(all);
   const auto softmax = over(OpKind::Softmax, -1);
   const auto in_the_middle = over(OpKind::Softmax, 1);
-  const auto reduce = [](Net& n, OpKind op, TensorId x, const Ints& axes, int64_t keep = 1) {
-    return n.add(op, {x, n.ints(axes)}, {{"keepdims", keep}});
-  };
-  const auto scale = [](Net& n, TensorId x, const graph::Shape& shape) {
-    return n.add(OpKind::Add, {n.add(OpKind::Mul, {x, n.x(shape)}), n.x(shape)});
-  };
-
   add("softmax", [&](Net& n) { return std::vector{softmax(n, n.x({6, 768}))}; });
   add("softmax_ragged", [&](Net& n) { return std::vector{softmax(n, n.x({5, 777}))}; });
   add("softmax_of_one_row", [&](Net& n) { return std::vector{softmax(n, n.x({1500}))}; });
@@ -88,6 +95,10 @@ inline std::vector<RowNet> row_nets() {
   add("log_sum_exp", [&](Net& n) {
     return std::vector{n.add(OpKind::ReduceLogSumExp, {n.x({6, 600}), n.ints({1})})};
   });
+}
+
+inline void add_normalizations(std::vector<RowNet>& all) {
+  const auto add = adder_to(all);
   add("layer_norm", [&](Net& n) {
     return std::vector{n.add(OpKind::LayerNormalization, {n.x({6, 512}), n.x({512}), n.x({512})},
                              {{"axis", int64_t{-1}}})};
@@ -136,6 +147,10 @@ inline std::vector<RowNet> row_nets() {
   add("l2_norm_in_the_middle", [&](Net& n) {
     return std::vector{n.add(OpKind::LpNormalization, {n.x({6, 40, 32})}, {{"axis", int64_t{1}}})};
   });
+}
+
+inline void add_reductions(std::vector<RowNet>& all) {
+  const auto add = adder_to(all);
   add("l1_of_rows",
       [&](Net& n) { return std::vector{n.add(OpKind::ReduceL1, {n.x({6, 400}), n.ints({1})})}; });
   add("share_of_everything", [&](Net& n) {
@@ -161,6 +176,14 @@ inline std::vector<RowNet> row_nets() {
         n.add(OpKind::Where, {n.add(OpKind::Equal, {x, top}), n.x({300}), n.number(1e9)});
     return std::vector{reduce(n, OpKind::ReduceMin, places, {1})};
   });
+}
+}  // namespace row_forms
+
+inline std::vector<RowNet> row_nets() {
+  std::vector<RowNet> all;
+  row_forms::add_softmaxes(all);
+  row_forms::add_normalizations(all);
+  row_forms::add_reductions(all);
   return all;
 }
 }  // namespace warploom::test

@@ -60,14 +60,16 @@ struct Made {
     wl_mutant = 0;
     if (!ran) return describe(ran.error());
     for (const BufferSpec& spec : list.outputs) {
-      double difference = 0, size = 0;
+      double difference = 0;
+      double size = 0;
       for (int64_t i = 0; i < spec.elements(); ++i) {
         const double want =
             load_as_double(spec.dtype, meant.at(spec.name).data(), static_cast<size_t>(i));
         const double got =
             load_as_double(spec.dtype, bytes.at(spec.name).data(), static_cast<size_t>(i));
         if (std::isnan(want) && std::isnan(got)) continue;  // neither wrote it
-        difference += (got - want) * (got - want), size += want * want;
+        difference += (got - want) * (got - want);
+        size += want * want;
       }
       const double bound = 1e-5 + (is_float(spec.dtype) ? 2 * unit_roundoff(spec.dtype) : 0);
       if (!(std::sqrt(difference) <= bound * std::sqrt(size))) return "numbers of " + spec.name;

@@ -7,24 +7,38 @@
 namespace warploom::layout {
 namespace {
 // The definitions of the header, word for word and slowly.
+
+// One access: `v` values from `step` on of each of the threads [first, last).
+struct Access {
+  int64_t first = 0;
+  int64_t last = 0;
+  int64_t step = 0;
+  int64_t v = 1;
+};
+
+// The words of each bank that the threads of one access touch: the most of any bank.
+size_t ways_of(const TvLayout& l, const MemoryLayout& m, const Access& a) {
+  std::array<std::set<int64_t>, 32> words;
+  for (int64_t t = a.first; t < a.last; ++t)
+    for (int64_t k = a.step; k < std::min(a.step + a.v, l.values()); ++k) {
+      const int64_t byte = m.byte_offset(l.coord(t, k));
+      for (int64_t b = byte; b < byte + std::max(1, m.element_bits / 8); ++b)
+        words[static_cast<size_t>(b / 4 % 32)].insert(b / 4);
+    }
+  size_t worst = 1;
+  for (const auto& bank : words) worst = std::max(worst, bank.size());
+  return worst;
+}
+
 int ways_by_enumeration(const TvLayout& l, const MemoryLayout& m, int access_bytes) {
   const int64_t v = std::clamp<int64_t>(access_bytes * 8 / m.element_bits, 1, l.values());
   const int64_t lanes = std::clamp<int64_t>(128 / access_bytes, 1, 32);
   size_t worst = 1;
   for (int64_t warp = 0; warp < l.threads(); warp += 32) {
     for (int64_t first = warp; first < std::min(warp + 32, l.threads()); first += lanes) {
-      for (int64_t step = 0; step < l.values(); step += v) {
-        std::array<std::set<int64_t>, 32> words;
-        for (int64_t t = first; t < std::min({first + lanes, warp + 32, l.threads()}); ++t) {
-          for (int64_t k = step; k < std::min(step + v, l.values()); ++k) {
-            const int64_t byte = m.byte_offset(l.coord(t, k));
-            for (int64_t b = byte; b < byte + std::max(1, m.element_bits / 8); ++b) {
-              words[static_cast<size_t>(b / 4 % 32)].insert(b / 4);
-            }
-          }
-        }
-        for (const auto& bank : words) worst = std::max(worst, bank.size());
-      }
+      const int64_t last = std::min({first + lanes, warp + 32, l.threads()});
+      for (int64_t step = 0; step < l.values(); step += v)
+        worst = std::max(worst, ways_of(l, m, {first, last, step, v}));
     }
   }
   return static_cast<int>(worst);

@@ -55,6 +55,22 @@ TEST(Pool, AlignsBigBuffersForHugePages) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.get()) % (2 << 20), 0u);
 }
 
+// Where the other of two workers ran while the caller kept to one core; -1: nowhere for 20 s,
+// or the caller may not.
+int core_of_the_other(wl::Pool& pool, int own) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(own, &set);
+  if (::sched_setaffinity(0, sizeof set, &set) != 0) return -1;
+  std::atomic<int> elsewhere = -1;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (elsewhere < 0 && std::chrono::steady_clock::now() < until)
+    pool.run(64, [&](int64_t, int worker) {
+      if (worker == 1) elsewhere = ::sched_getcpu();
+    });
+  return elsewhere;
+}
+
 // Two on one core would take up to twice as long, on a machine with nothing else to do.
 TEST(Pool, AWorkerThatMeetsTheCallerOnItsCoreMakesWay) {
   const std::vector<int> cores = wl::allowed_cores();
@@ -62,17 +78,7 @@ TEST(Pool, AWorkerThatMeetsTheCallerOnItsCoreMakesWay) {
   wl::Pool pool(2);
   for (const int own : {cores[1], cores[0], cores[1]}) {
     std::thread([&] {  // whose affinity is its own
-      cpu_set_t set;
-      CPU_ZERO(&set);
-      CPU_SET(own, &set);
-      ASSERT_EQ(::sched_setaffinity(0, sizeof set, &set), 0);
-      std::atomic<int> elsewhere = -1;
-      const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-      while (elsewhere < 0 && std::chrono::steady_clock::now() < until)
-        pool.run(64, [&](int64_t, int worker) {
-          if (worker == 1) elsewhere = ::sched_getcpu();
-        });
-      EXPECT_EQ(elsewhere, own == cores[0] ? cores[1] : cores[0]);
+      EXPECT_EQ(core_of_the_other(pool, own), own == cores[0] ? cores[1] : cores[0]);
     })
         .join();
   }

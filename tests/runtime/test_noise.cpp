@@ -125,7 +125,7 @@ std::vector<double> all_medians(const std::vector<double>& values) {
   std::vector<double> medians;
   for (int n = 0; n < 3125; ++n) {
     std::vector<double> drawn;
-    for (int i = 0, rest = n; i < 5; ++i, rest /= 5) drawn.push_back(values[rest % 5]);
+    for (int place = 1; place < 3125; place *= 5) drawn.push_back(values[n / place % 5]);
     medians.push_back(wl::median_of(drawn));
   }
   std::ranges::sort(medians);

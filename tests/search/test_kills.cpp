@@ -162,10 +162,8 @@ class Kills : public testing::Test {
   }
 };
 
-TEST_F(Kills, LoseNothingAndChangeNothing) {
-  const char* const wanted = std::getenv("WARPLOOM_KILLS");
-  const int most = wanted ? std::atoi(wanted) : 20;
-  Random random(7, "kills");
+// What became of the searches that were killed.
+struct Counts {
   int kills = 0;
   int searches = 0;
   int verdicts = 0;
@@ -176,7 +174,40 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
   int worse = 0;
   int out_of_order = 0;
   int unlike = 0;
-  for (uint64_t seed = 1; kills < most; ++seed, ++searches) {
+
+  int faults() const { return lost + doubled + worse + out_of_order + unlike; }
+
+  json figures() const {
+    return {{"kills", kills},
+            {"kills_in_final_rounds", in_final_rounds},
+            {"searches", searches},
+            {"verdicts", verdicts},
+            {"begun_and_judged_again", begun_again},
+            {"acknowledged_and_lost", lost},
+            {"acknowledged_and_judged_again", doubled},
+            {"best_became_worse", worse},
+            {"candidates_out_of_order", out_of_order},
+            {"results_unlike_the_untouched", unlike}};
+  }
+};
+
+// How many of the rows, which are as many, are not the same.
+int differing(const std::vector<archive::Candidate>& some,
+              const std::vector<archive::Candidate>& others) {
+  const auto what = [](const archive::Candidate& row) {
+    return std::tuple(row.schedule, row.stage, row.error_code, row.median_us, row.parents);
+  };
+  int count = 0;
+  for (size_t i = 0; i < some.size(); ++i) count += what(some[i]) != what(others[i]);
+  return count;
+}
+
+TEST_F(Kills, LoseNothingAndChangeNothing) {
+  const char* const wanted = std::getenv("WARPLOOM_KILLS");
+  const int most = wanted ? std::atoi(wanted) : 20;
+  Random random(7, "kills");
+  Counts counts;
+  for (uint64_t seed = 1; counts.kills < most; ++seed, ++counts.searches) {
     Recording recording;
     std::vector<std::string> sequence;
     const Options alone = options(seed, fmt::format("alone-{}.sqlite", seed));
@@ -188,7 +219,7 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
     double best_us = HUGE_VAL;
     std::optional<Ending> found;
     while (!found) {
-      const bool enough = kills >= most;
+      const bool enough = counts.kills >= most;
       const Told told =
           life(killed, recording,
                std::chrono::microseconds(enough ? 60'000'000 : 20'000 + random.below(130'000)));
@@ -196,25 +227,26 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
       found = told.ending ? told.ending : done(killed);
       if (!told.ending) {
         ASSERT_FALSE(enough) << "a search that nobody killed did not end";
-        ++kills;
+        ++counts.kills;
       }
       ASSERT_LE(told.acknowledged, told.asked.size());
       // What was begun and not acknowledged may be judged again. The order is that of the untouched
       // search.
       const size_t before = seen.size();
       for (size_t i = 0; i < told.asked.size(); ++i) {
-        doubled += std::ranges::count(seen, told.asked[i]) > 0;
-        out_of_order += before + i >= sequence.size() || told.asked[i] != sequence[before + i];
+        counts.doubled += std::ranges::count(seen, told.asked[i]) > 0;
+        counts.out_of_order +=
+            before + i >= sequence.size() || told.asked[i] != sequence[before + i];
       }
       // The kill may have come between the record and its acknowledgement.
       const auto kept = rows(killed);
-      begun_again += static_cast<int>(before + told.asked.size() - kept.size());
+      counts.begun_again += static_cast<int>(before + told.asked.size() - kept.size());
       seen.insert(seen.end(), told.asked.begin(),
                   told.asked.begin() + static_cast<ptrdiff_t>(told.acknowledged));
       for (const std::string& schedule : seen) {
         const auto row = std::ranges::find(kept, schedule, &archive::Candidate::schedule);
-        lost += row == kept.end() ||
-                (row->stage == archive::Stage::refused) == recording.at(schedule).accepted;
+        counts.lost += row == kept.end() ||
+                       (row->stage == archive::Stage::refused) == recording.at(schedule).accepted;
       }
       seen.clear();
       double best_now = HUGE_VAL;
@@ -223,34 +255,20 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
         if (const auto& first = recording.at(row.schedule); first.accepted)
           best_now = std::min(best_now, first.median_us);
       }
-      in_final_rounds += !told.ending && kept.size() == kCandidates;
-      worse += best_now > best_us;
+      counts.in_final_rounds += !told.ending && kept.size() == kCandidates;
+      counts.worse += best_now > best_us;
       best_us = best_now;
     }
-    verdicts += static_cast<int>(seen.size());
-    unlike += *found != ending;
+    counts.verdicts += static_cast<int>(seen.size());
+    counts.unlike += *found != ending;
     const auto expected = rows(alone);
     const auto kept = rows(killed);
     ASSERT_EQ(kept.size(), expected.size());
-    for (size_t i = 0; i < kept.size(); ++i) {
-      const auto what = [](const archive::Candidate& row) {
-        return std::tuple(row.schedule, row.stage, row.error_code, row.median_us, row.parents);
-      };
-      unlike += what(kept[i]) != what(expected[i]);
-    }
+    counts.unlike += differing(kept, expected);
   }
-  const json figures = {{"kills", kills},
-                        {"kills_in_final_rounds", in_final_rounds},
-                        {"searches", searches},
-                        {"verdicts", verdicts},
-                        {"begun_and_judged_again", begun_again},
-                        {"acknowledged_and_lost", lost},
-                        {"acknowledged_and_judged_again", doubled},
-                        {"best_became_worse", worse},
-                        {"candidates_out_of_order", out_of_order},
-                        {"results_unlike_the_untouched", unlike}};
-  EXPECT_EQ(lost + doubled + worse + out_of_order + unlike, 0) << figures.dump(1);
-  EXPECT_GE(kills, most);
+  const json figures = counts.figures();
+  EXPECT_EQ(counts.faults(), 0) << figures.dump(1);
+  EXPECT_GE(counts.kills, most);
   if (const char* const out = std::getenv("WARPLOOM_KILLS_OUT")) {
     ASSERT_TRUE(write_file(out, figures.dump(1) + "\n"));
   }

@@ -80,6 +80,27 @@ double rounded(double value) {
   return std::round(value * 100) / 100;
 }
 
+// Milliseconds of each candidate of a problem.
+struct Costs {
+  std::vector<double> added;      // beside its own timed runs
+  std::vector<double> timed;      // its own timed runs
+  std::vector<double> recording;  // of what was added
+};
+
+json figures_of(const Case& one, const kernels::Work& work, const Costs& costs) {
+  // The first finds no references yet, and is counted in the mean.
+  double sum = 0;
+  for (const double ms : costs.added) sum += ms;
+  return {{"problem", one.name},
+          {"megabytes", rounded(work.bytes / 1e6)},
+          {"operations", work.flops},
+          {"added_ms_median", rounded(middle(costs.added))},
+          {"added_ms_mean", rounded(sum / static_cast<double>(costs.added.size()))},
+          {"added_ms_first", rounded(costs.added.front())},
+          {"of_it_recording_ms", rounded(middle(costs.recording))},
+          {"own_timed_runs_ms", rounded(middle(costs.timed))}};
+}
+
 void measure(const Place& place, const std::vector<Case>& problems) {
   const ScratchFolder folder("overhead");
   ::setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
@@ -105,11 +126,8 @@ void measure(const Place& place, const std::vector<Case>& problems) {
     figures["machine"] =
         fmt::format("{}, {} cores", evaluator->ready().device, std::thread::hardware_concurrency());
     SearchStrategy strategy(space, Strategy::beam, 1);
-    std::vector<double> added;
-    std::vector<double> judging;
-    std::vector<double> timed;
-    std::vector<double> recording;
-    while (added.size() < candidates) {
+    Costs costs;
+    while (costs.added.size() < candidates) {
       const auto schedule = strategy.next();
       ASSERT_TRUE(schedule);
       const auto list = space.build(*schedule);
@@ -133,27 +151,15 @@ void measure(const Place& place, const std::vector<Case>& problems) {
                                    .schedule = schedule->text(),
                                    .verdict = verify::to_json(*verdict)}));
       const double own_ms = verdict->repeats * verdict->median_us / 1e3;
-      judging.push_back(judged_ms);
-      recording.push_back(ms_since(before));
-      timed.push_back(own_ms);
-      added.push_back(judged_ms - own_ms + recording.back());
+      costs.recording.push_back(ms_since(before));
+      costs.timed.push_back(own_ms);
+      costs.added.push_back(judged_ms - own_ms + costs.recording.back());
     }
-    // The first finds no references yet, and is counted in the mean.
-    double sum = 0;
-    for (const double ms : added) sum += ms;
-    figures["problems"].push_back(
-        {{"problem", one.name},
-         {"megabytes", rounded(work.bytes / 1e6)},
-         {"operations", work.flops},
-         {"added_ms_median", rounded(middle(added))},
-         {"added_ms_mean", rounded(sum / static_cast<double>(added.size()))},
-         {"added_ms_first", rounded(added.front())},
-         {"of_it_recording_ms", rounded(middle(recording))},
-         {"own_timed_runs_ms", rounded(middle(timed))}});
+    figures["problems"].push_back(figures_of(one, work, costs));
     if (work.bytes > kMostBytes) continue;
     // Others share the machine that tests run on: there the least disturbed candidate tells whether
     // something is badly wrong.
-    EXPECT_LT(out ? middle(added) : *std::ranges::min_element(added),
+    EXPECT_LT(out ? middle(costs.added) : *std::ranges::min_element(costs.added),
               out ? place.most_ms : 20 * place.most_ms)
         << one.name;
   }

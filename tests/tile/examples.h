@@ -115,6 +115,20 @@ inline void load_step(Builder& b, const MatmulShape& s, const MatmulParts& p, co
          b.all(p.slot_b));
 }
 
+// One half of the rows: 0 is the upper.
+inline void consume_half(Builder& b, const MatmulShape& s, const MatmulParts& p, PipelineId ab,
+                         TensorId acc, int half) {
+  const Index row = half * s.bm / 2;
+  b.fill(acc, 0);
+  b.for_("k", 0, tiles(s.k, s.bk), 1, [&](const Index&) {
+    b.consume(ab, 1, [&] {
+      b.mma(acc, b.tile(p.slot_a, {row, 0}, {s.bm / 2, s.bk}), b.all(p.slot_b), false,
+            s.transpose_b);
+    });
+  });
+  b.copy(b.all(acc), b.tile(p.c, {block(0) * s.bm + row, block(1) * s.bn}, {s.bm / 2, s.bn}));
+}
+
 // A producer role and two consumer roles that share each slot: one multiplies the upper half of the
 // rows, one the lower.
 inline Program matmul_with_roles(const MatmulShape& s) {
@@ -129,18 +143,7 @@ inline Program matmul_with_roles(const MatmulShape& s) {
              [&](const Index& k) { b.produce(ab, [&] { load_step(b, s, p, k); }); });
     });
     for (int half = 0; half < 2; ++half)
-      b.role(half ? "lower" : "upper", 4, 232, [&] {
-        const Index row = half * s.bm / 2;
-        b.fill(acc[half], 0);
-        b.for_("k", 0, tiles(s.k, s.bk), 1, [&](const Index&) {
-          b.consume(ab, 1, [&] {
-            b.mma(acc[half], b.tile(p.slot_a, {row, 0}, {s.bm / 2, s.bk}), b.all(p.slot_b), false,
-                  s.transpose_b);
-          });
-        });
-        b.copy(b.all(acc[half]),
-               b.tile(p.c, {block(0) * s.bm + row, block(1) * s.bn}, {s.bm / 2, s.bn}));
-      });
+      b.role(half ? "lower" : "upper", 4, 232, [&] { consume_half(b, s, p, ab, acc[half], half); });
   });
   return b.finish();
 }

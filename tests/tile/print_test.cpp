@@ -225,9 +225,9 @@ class Arbitrary {
   Value value(const Builder& b, int depth) {
     if (depth == 0 || below(4) == 0) {
       const int kind = static_cast<int>(below(3));
-      return kind == 0   ? constant(number())
-             : kind == 1 ? coordinate(static_cast<int>(below(3)), index(3))
-                         : b.value(tensor());
+      if (kind == 0) return constant(number());
+      if (kind == 1) return coordinate(static_cast<int>(below(3)), index(3));
+      return b.value(tensor());
     }
     const auto op = static_cast<ValueOp>(below(24));
     std::vector<Value> operands;

@@ -26,6 +26,17 @@ std::optional<std::barrier<>> barrier;
 #include "../../resources/plain/product.cu"
 
 namespace warploom::verify {
+namespace {
+// All blocks, one after another, as one of the threads that run them.
+void run_thread(unsigned thread, char* memory) {
+  threadIdx.x = thread;
+  for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
+    oracle_product(reinterpret_cast<long long*>(memory));
+    barrier->arrive_and_wait();  // what blocks share here is not shared there
+  }
+}
+}  // namespace
+
 bool host_multiplier_main(int argc, char** argv, int* status) {
   return peer_main(kMultiplyCommand, 5, argc, argv, status, [](Channel& channel, char* memory) {
     const int count = product_list("sm_90a", 1).kernels[0].threads;
@@ -33,13 +44,7 @@ bool host_multiplier_main(int argc, char** argv, int* status) {
       barrier.emplace(count);
       std::vector<std::jthread> threads;
       for (unsigned t = 0; t < static_cast<unsigned>(count); ++t)
-        threads.emplace_back([memory, t] {
-          threadIdx.x = t;
-          for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
-            oracle_product(reinterpret_cast<long long*>(memory));
-            barrier->arrive_and_wait();  // what blocks share here is not shared there
-          }
-        });
+        threads.emplace_back([memory, t] { run_thread(t, memory); });
       threads.clear();
       channel.send({{"done", true}});
     }

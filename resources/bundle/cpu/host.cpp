@@ -13,8 +13,10 @@
 namespace {
 constexpr std::size_t wl_workspace_bytes = {{workspace_bytes}};
 
-// `wl_tensors`: inputs, then outputs.{{#prepares}} Either the kernels that prepare, or the others.{{/prepares}}
-int wl_run(void* const* wl_tensors, void* wl_workspace{{#prepares}}, bool wl_preparing{{/prepares}}) {
+// `wl_tensors`: inputs, then outputs.
+{{#prepares}}// Runs either the kernels that prepare, or the others.
+{{/prepares}}int wl_run(void* const* wl_tensors, void* wl_workspace{{#prepares}},
+           bool wl_preparing{{/prepares}}) {
   if (wl_workspace == nullptr && wl_workspace_bytes > 0) return 1;
   static std::mutex wl_mutex;
   const std::lock_guard<std::mutex> wl_lock(wl_mutex);

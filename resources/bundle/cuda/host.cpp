@@ -79,8 +79,8 @@ constexpr std::size_t wl_workspace_bytes = {{workspace_bytes}};
 
 // `wl_tensors`: inputs, then outputs. Names from the model stand in {{bundle}}_launch's head alone.
 {{#prepares}}// Runs either the kernels that prepare, or the others.
-{{/prepares}}cudaError_t wl_launch(void* const* wl_tensors, void* wl_workspace, cudaStream_t wl_stream{{#prepares}},
-                      bool wl_preparing{{/prepares}}) {
+{{/prepares}}cudaError_t wl_launch(void* const* wl_tensors, void* wl_workspace,
+                      cudaStream_t wl_stream{{#prepares}}, bool wl_preparing{{/prepares}}) {
   if (wl_workspace == nullptr && wl_workspace_bytes > 0) return cudaErrorInvalidValue;
 {{#kernels}}  {{#prepares}}if ({{runs_when}}) {{/prepares}}{  // {{name}}
 {{#args}}{{#zeroed}}    WL_TRY(cudaMemsetAsync({{address}}, 0, {{bytes}}, wl_stream));

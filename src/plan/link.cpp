@@ -81,8 +81,8 @@ class Linker {
   const graph::Graph& whole_;
   const Partition& partition_;
   LaunchList out_;
-  std::set<std::string> known_;  // buffers
-  std::set<std::string> taken_;  // names of kernels
+  std::set<std::string> known_;               // buffers
+  std::set<std::string> taken_;               // names of kernels
   std::map<std::string, std::string> named_;  // the symbol of each kernel, by its text as it was
 };
 }  // namespace

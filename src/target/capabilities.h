@@ -52,8 +52,8 @@ struct Capabilities {
   bool has_wgmma = false;     // matrix unit fed from shared memory by four warps
   bool has_tma = false;       // tile copies by a copy engine
   bool has_cp_async = false;  // copies to shared memory behind the threads' backs
-  bool has_pdl = false;     // programmatic dependent launch: set up while its predecessor ends
-                              // before it on the stream ends
+  bool has_pdl = false;       // programmatic dependent launch: set up while its predecessor on
+                              // the stream ends
   int vector_bytes = 16;  // widest register the CPU computes with; widest global access on the GPU
 
   int lanes() const { return std::max(4, vector_bytes / 4); }  // floats of a vector on the CPU

@@ -8,9 +8,9 @@
 #include "base/process.h"
 #include "graph/reference.h"
 #include "onnx/load.h"
+#include "plan/link.h"
 #include "runtime/emulate.h"
 #include "runtime/executor.h"
-#include "plan/link.h"
 #include "search/optimize.h"
 #include "support/paths.h"
 

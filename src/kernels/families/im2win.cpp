@@ -177,9 +177,8 @@ class Im2win final : public Family {
 }  // namespace
 
 FamilyPtr im2win_family(const Region& region, const Capabilities& capabilities) {
-  const auto c = capabilities.has_wgmma && capabilities.has_tma
-                     ? contraction_of(region.nests())
-                     : std::nullopt;
+  const auto c = capabilities.has_wgmma && capabilities.has_tma ? contraction_of(region.nests())
+                                                                : std::nullopt;
   if (!c || !c->channel || !c->window || c->k.size() > 3 || c->m.size() > 1 || !c->batch.empty())
     return nullptr;
   const Access& input = c->nest.loads[c->b];

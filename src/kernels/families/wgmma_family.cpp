@@ -92,9 +92,8 @@ void WgmmaFamily::split(Programs& out, const Contraction& sides, const Prepared&
 
 std::optional<Contraction> wgmma_contraction_of(const Region& region,
                                                 const Capabilities& capabilities) {
-  auto c = capabilities.has_wgmma && capabilities.has_tma
-               ? contraction_of(region.nests(), true)
-               : std::nullopt;
+  auto c = capabilities.has_wgmma && capabilities.has_tma ? contraction_of(region.nests(), true)
+                                                          : std::nullopt;
   return c && c->channel && stores_whole(*c) ? std::move(c) : std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "export/as_built.h"
 #include "onnx/load.h"
+#include "plan/prepare.h"
 #include "runtime/bundle.h"
 #include "search/headline.h"
 #include "search/outcome.h"
@@ -115,9 +116,10 @@ uint64_t drawn_seed() {
 Result<Bench> open(const Flags& flags) {
   Bench bench{.path = flags.plan, .seed = flags.seed == 0 ? drawn_seed() : flags.seed};
   WARPLOOM_CHECK(flags.problem.empty() ? open_plan(flags, bench) : open_kernels(flags, bench));
-  search::Task task =
-      search::make_task({std::move(bench.graph), bench.track}, bench.capabilities, bench.seed,
-                        {bench.constants.begin(), bench.constants.end()});
+  const std::set<std::string> constants(bench.constants.begin(), bench.constants.end());
+  WARPLOOM_CHECK(plan::check_constants(bench.graph, constants));
+  search::Task task = search::make_task({std::move(bench.graph), bench.track}, bench.capabilities,
+                                        bench.seed, constants);
   bench.bound = task.bound;
   task.setup.reference = vendor::match_region(task.setup.graph, bench.operators, bench.track);
   catch_interrupts();

@@ -44,6 +44,7 @@ Result<Partition> regions_of(const graph::Graph& graph, Track track,
     return best;
   };
   WARPLOOM_TRY(Partition made, partition(graph, rank, limits));
+  WARPLOOM_CHECK(check_constants(graph, constants));
   mark_constants(made, graph, constants);
   return made;
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <cstddef>
 #include <string>
+#include "base/error.h"
 #include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "codegen/prepare.h"
@@ -16,6 +17,16 @@ bool is_constant(const graph::Graph& whole, const Names& known, const std::strin
   return known.contains(tensor) || whole.tensor(*whole.tensor_named(tensor)).constant.has_value();
 }
 }  // namespace
+
+Status check_constants(const graph::Graph& graph, const Names& named) {
+  const auto name = [&](graph::TensorId id) { return graph.tensor(id).name; };
+  for (const std::string& constant : named)
+    if (!contains(graph.inputs, constant, name))
+      return fail({ErrorCode::kUsage, "the model has no such input", "--constant " + constant,
+                   listed(graph.inputs, name), constant,
+                   "name an input that holds the same in every call"});
+  return ok();
+}
 
 void mark_constants(Partition& partition, const graph::Graph& whole, const Names& named) {
   Names known = named;

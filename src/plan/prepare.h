@@ -7,12 +7,16 @@
 #pragma once
 #include <set>
 #include <string>
+#include "base/error.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "plan/fusion.h"
 
 namespace warploom::plan {
 using Names = std::set<std::string>;
+
+// Refuses (kUsage) a name that is no input of the graph.
+Status check_constants(const graph::Graph& graph, const Names& named);
 
 // Sets Region::constants of all regions. `named`: inputs of `whole`. Regions that differ in what is
 // constant are judged apart.

@@ -77,16 +77,6 @@ struct RegionSearch {
   double weight() const { return times * task.bound.us + 1e-3; }
 };
 
-Status check_constants(const graph::Graph& graph, const std::set<std::string>& constants) {
-  const auto name = [&](graph::TensorId id) { return graph.tensor(id).name; };
-  for (const std::string& constant : constants)
-    if (!contains(graph.inputs, constant, name))
-      return fail({ErrorCode::kUsage, "the model has no such input", "--constant " + constant,
-                   listed(graph.inputs, name), constant,
-                   "name an input that holds the same in every call"});
-  return ok();
-}
-
 // The search of a whole graph: its regions' searches one after the other, and their results as one
 // plan.
 class GraphSearch {
@@ -101,7 +91,6 @@ class GraphSearch {
     WARPLOOM_TRY(graph::Graph graph, plan::lower_for_target(given, capabilities));
     const auto limits =
         plan::Limits::of_budget(options_.budget_seconds, budget_.start(), options_.interrupted);
-    WARPLOOM_CHECK(check_constants(given, options_.constants));
     WARPLOOM_TRY(partition_,
                  plan::regions_of(graph, options_.track, capabilities, limits, options_.constants));
     whole_ =

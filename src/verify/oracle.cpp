@@ -11,8 +11,8 @@ constexpr int64_t kProductsElements = 1 << 24;
 constexpr int64_t kWholeElements = 1 << 23;
 
 // Rows that go into one block.
-int64_t block_rows(const graph::OutputRows& rows, const graph::EvalOptions& means) {
-  const int64_t elements = means.products ? kProductsElements : kBlockElements;
+int64_t block_rows(const graph::OutputRows& rows, const graph::EvalOptions& options) {
+  const int64_t elements = options.products ? kProductsElements : kBlockElements;
   const int64_t fitting = elements / std::max<int64_t>(1, rows.elements);
   return std::clamp(fitting, int64_t{1}, rows.count);
 }
@@ -41,13 +41,13 @@ bool may_drop_nan(const graph::Graph& graph) {
 }  // namespace
 
 Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
-                             const RowRange& rows, const graph::EvalOptions& means) {
+                             const RowRange& rows, const graph::EvalOptions& options) {
   WARPLOOM_TRY(auto truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin,
-                                                          rows.end, means));
+                                                          rows.end, options));
   Block block{std::move(truth), rows, rows.begin * graph::rows_of(graph, rows.output).elements};
   const bool nan = std::ranges::any_of(block.value, [](double value) { return std::isnan(value); });
   if (!nan || !may_drop_nan(graph)) return block;
-  graph::EvalOptions dropping = means;
+  graph::EvalOptions dropping = options;
   dropping.drops_nan = true;
   dropping.magnitudes = false;
   WARPLOOM_TRY(truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin,
@@ -58,16 +58,16 @@ Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::B
 
 Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
                            uint64_t seed, double flops, double budget_ms,
-                           const graph::EvalOptions& means) {
+                           const graph::EvalOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const int outputs = static_cast<int>(graph.outputs.size());
   // FP64 evaluation reaches some 10^9 operations a second and core; half of that is assumed for two
   // cores. Products elsewhere are hundreds of times faster, but not the small ones among them.
-  bool complete = flops / (means.products ? 1e8 : 1e6) <= budget_ms;
+  bool complete = flops / (options.products ? 1e8 : 1e6) <= budget_ms;
   for (int output = 0; output < outputs; ++output) {
     const graph::OutputRows rows = graph::rows_of(graph, output);
     complete &= rows.count * rows.elements <= kWholeElements &&
-                (rows.independent || rows.count <= block_rows(rows, means));
+                (rows.independent || rows.count <= block_rows(rows, options));
   }
   Truth truth;
   Random random(seed, "rows");
@@ -82,7 +82,7 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
       const int64_t elements = static_cast<int64_t>(held.size()) * rows.elements;
       if (held.size() >= 2 && (ms_since(start) > share || elements > kWholeElements)) break;
       WARPLOOM_TRY(truth.blocks.emplace_back(),
-                   evaluate_block(graph, inputs, {output, row, row + 1}, means));
+                   evaluate_block(graph, inputs, {output, row, row + 1}, options));
       held.insert(row);
     }
     truth.rows += rows.count;
@@ -90,7 +90,7 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
     int64_t row = 0;
     for (const int64_t stop : held) {  // between the rows that are held
       while (row < stop) {
-        const int64_t end = std::min(stop, row + block_rows(rows, means));
+        const int64_t end = std::min(stop, row + block_rows(rows, options));
         truth.missing.push_back({output, row, end});
         row = end;
       }
@@ -100,7 +100,7 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
   order.shuffle(truth.missing);
   if (!complete) return truth;
   for (const RowRange& rows : truth.missing)
-    WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, rows, means));
+    WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, rows, options));
   truth.missing.clear();
   return truth;
 }

@@ -37,7 +37,7 @@ struct Block : graph::ValueAndMagnitude {
 };
 
 Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
-                             const RowRange& rows, const graph::EvalOptions& means);
+                             const RowRange& rows, const graph::EvalOptions& options);
 
 struct Truth {
   std::vector<Block> blocks;
@@ -52,5 +52,5 @@ struct Truth {
 // are spent.
 Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
                            uint64_t seed, double flops, double budget_ms,
-                           const graph::EvalOptions& means);
+                           const graph::EvalOptions& options);
 }  // namespace warploom::verify

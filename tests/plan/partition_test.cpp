@@ -397,6 +397,18 @@ TEST(Plan, SpreadsScansOnCpusAlone) {  // on a GPU blocks look back at each othe
   EXPECT_GT(regions("cpu", 16), 1u);
 }
 
+TEST(Plan, AConstantThatIsNoInputIsRefused) {
+  graph::Builder b("sum");
+  const TensorId x = b.input("x", Dtype::f32, {4});
+  b.output(b.add(graph::OpKind::Add, {x, x}));
+  const auto capabilities = *target::capabilities_of("sm_90a");
+  const auto refused = regions_of(*b.finish(), Track::fp32, capabilities, {}, {"w"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUsage);
+  EXPECT_EQ(refused.error().expected, "x");
+  EXPECT_EQ(refused.error().found, "w");
+}
+
 TEST(Link, WorkspacesWhoseLivesDoNotMeetShareTheArena) {
   const LaunchList list = chain_of_four().list;
   EXPECT_EQ(list.workspaces.size(), 3u);

@@ -1,5 +1,5 @@
 #include "kernels/families/wgmma_family.h"
-#include "kernels/loop_nest_tiling.h"
+#include "kernels/pieces/loop_nest_tiling.h"
 #include "kernels/pieces/wgmma_kernel.h"
 
 namespace warploom::kernels {

@@ -14,7 +14,7 @@
 #include <functional>
 #include <map>
 #include "kernels/kernel_builder.h"
-#include "kernels/loop_nest_tiling.h"
+#include "kernels/pieces/loop_nest_tiling.h"
 
 namespace warploom::kernels::direct {
 struct LoopKernelOptions {

@@ -1,6 +1,6 @@
 #include "kernels/pieces/operand_packing.h"
-#include "kernels/loop_nest_tiling.h"
 #include "kernels/pieces/fp16_split.h"
+#include "kernels/pieces/loop_nest_tiling.h"
 
 namespace warploom::kernels {
 bool is_whole(const Access& access) {

@@ -1,7 +1,7 @@
 // What the files of the family `direct` share: a nest's tile under a config, and the guess of its
 // time.
 #pragma once
-#include "kernels/loop_nest_tiling.h"
+#include "kernels/pieces/loop_nest_tiling.h"
 #include "kernels/pieces/loop_tile.h"
 
 namespace warploom::kernels::direct {

@@ -1,5 +1,5 @@
 // The values that the fields of the family `direct` may take.
-#include "kernels/direct.h"
+#include "kernels/families/direct.h"
 #include "kernels/kernel_builder.h"
 
 namespace warploom::kernels::direct {

@@ -1,7 +1,7 @@
 // A guess of the time that the kernels of the family `direct` take on a CPU, for configs to be
 // tried in a good order. Cycles are those of one core.
 #include <cmath>
-#include "kernels/direct.h"
+#include "kernels/families/direct.h"
 
 namespace warploom::kernels::direct {
 namespace {

@@ -8,7 +8,7 @@
 // reduction_tile elements of the one that lies fastest in memory are taken at once and brought
 // together at the end, and that short ones (a window's) may be written out. Where a tensor is read
 // outside, the padding of the copy is its value.
-#include "kernels/direct.h"
+#include "kernels/families/direct.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/loop_kernel.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/loop_nest_tiling.h"
+#include "kernels/pieces/loop_nest_tiling.h"
 #include "kernels/kernel_builder.h"
 #include "loopnest/contraction.h"
 

@@ -1,4 +1,5 @@
 #include <random>
+#include <set>
 #include "base/file.h"
 #include "cli/command.h"
 #include "export/as_built.h"

@@ -1,5 +1,5 @@
-#A room is a folder src / NAME : every.cpp in it and its folders becomes the static library
-#warploom_NAME.Its tests are tests / NAME/*.cpp.
+# A room is a folder src/NAME: every .cpp in it and its folders becomes the static library
+# warploom_NAME. Its tests are tests/NAME/*.cpp.
 set(WARPLOOM_ROOMS "" CACHE INTERNAL "")
 
 add_library(warploom_flags INTERFACE)
@@ -29,6 +29,12 @@ foreach(hot ${WARPLOOM_HOT})
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/${hot}.cpp PROPERTIES COMPILE_OPTIONS -O3
     SKIP_PRECOMPILE_HEADERS ON)
 endforeach()
+
+# What is copied into a cell (src/verify/cell_code.h): code that refers to nothing outside of itself.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/verify/cell_code.cpp PROPERTIES
+  SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-O2;-fno-sanitize=all;-fno-stack-protector;\
+-fcf-protection=none;-fno-jump-tables;-fno-builtin;-fno-asynchronous-unwind-tables;\
+-mno-avx;$<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>")
 
 function(warploom_room name)
   cmake_parse_arguments(ARG "" "" "USES;LINK" ${ARGN})

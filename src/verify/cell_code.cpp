@@ -69,8 +69,7 @@ WL_CELL void enter(CellEntry* entry) {
   system_call(SYS_munmap, 0, static_cast<long>(entry->low), 0);
   system_call(SYS_munmap, static_cast<long>(entry->high),
               static_cast<long>(entry->top - entry->high), 0);
-  for (int64_t i = 0; i < entry->threads; ++i)
-    start_thread(entry->stacks + static_cast<uint64_t>(i) * entry->stack_stride);
+  for (int64_t i = 0; i < entry->threads; ++i) start_thread(entry->stacks[i]);
   entry->filter_refused = -1;
   if (entry->filter)
     entry->filter_refused = system_call(SYS_seccomp, kSetModeFilter,

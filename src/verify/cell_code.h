@@ -53,10 +53,9 @@ struct CellEntry {
   uint64_t low;
   uint64_t high;
   uint64_t top;     // the end of what a process can map
-  int64_t threads;  // beside the first
-  const void* filter;  // of seccomp (struct sock_fprog); null: none
-  uint64_t stacks;     // the end of the first further thread's first stack
-  uint64_t stack_stride;
+  int64_t threads;         // beside the first
+  const uint64_t* stacks;  // the ends of their stacks
+  const void* filter;      // of seccomp (struct sock_fprog); null: none
   int64_t filter_refused;  // out: seccomp's error, 0: it is in force
 };
 

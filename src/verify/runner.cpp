@@ -8,62 +8,6 @@
 namespace warploom::verify {
 using nlohmann::json, runtime::Buffer, runtime::Call;
 
-namespace {
-constexpr int64_t kPage = 4096;
-constexpr int64_t kHuge = int64_t{2} << 20;
-#if !defined(MADV_COLLAPSE)
-constexpr int MADV_COLLAPSE =
-    25;  // Linux 6.1: huge pages now, whatever the setting for shared memory
-#endif
-}  // namespace
-
-char* SharedMemory::map(int file) {
-  struct stat facts{};
-  ::fstat(file, &facts);
-  const auto size = static_cast<size_t>(facts.st_size);
-  void* room =
-      ::mmap(nullptr, size + kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) return nullptr;
-  auto* const base =
-      reinterpret_cast<char*>(round_up(reinterpret_cast<std::intptr_t>(room), kHuge));
-  void* made =
-      ::mmap(base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0);
-  return made == MAP_FAILED ? nullptr : base;
-}
-
-std::shared_ptr<SharedMemory> SharedMemory::make(int64_t bytes) {
-  auto made = std::make_shared<SharedMemory>();
-  made->bytes_ = round_up(bytes, kHuge);
-  made->file_ = ::memfd_create("warploom", MFD_CLOEXEC);
-  if (made->file_ < 0 || ::ftruncate(made->file_, made->bytes_) != 0) return nullptr;
-  made->base_ = map(made->file_);
-  return made->base_ ? made : nullptr;
-}
-
-SharedMemory::~SharedMemory() {
-  if (base_) ::munmap(base_, bytes_);
-  if (file_ >= 0) ::close(file_);
-}
-
-std::shared_ptr<void> SharedMemory::allocate(int64_t bytes) {
-  const int64_t pages = round_up(std::max<int64_t>(bytes, 1), kPage);
-  const int64_t alignment = pages >= 2 * kHuge ? kHuge : kPage;
-  const int64_t wanted = round_up(pages, alignment);
-  int64_t at = round_up(used_, alignment);
-  if (auto& free = free_[wanted]; !free.empty()) {
-    at = free.back();
-    free.pop_back();
-  } else if (at + wanted <= bytes_)
-    used_ = at + wanted;
-  else
-    return nullptr;
-  if (alignment == kHuge) ::madvise(base_ + at, wanted, MADV_COLLAPSE);
-  return {base_ + at, [this, at, wanted](void*) {
-            ::madvise(base_ + at, wanted, MADV_REMOVE);
-            free_[wanted].push_back(at);
-          }};
-}
-
 bool peer_main(const char* command, int words, int argc, char** argv, int* status,
                const std::function<int(Channel&, char* memory)>& work) {
   if (argc < 2 || std::strcmp(argv[1], command) != 0) return false;

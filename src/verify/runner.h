@@ -30,6 +30,7 @@
 #pragma once
 #include "runtime/executor.h"
 #include "verify/channel.h"
+#include "verify/shared_memory.h"
 
 namespace warploom::verify {
 // One thing to do: {kernel, addresses…} or {kFill, address, bytes, word}, which repeats the word.
@@ -40,32 +41,6 @@ using Words = std::pair<int64_t,
                         int64_t>;  // where, and how many of 8 bytes (4 where they are poked)
 
 inline constexpr const char* kRunCommand = "__run";
-
-// Memory that two processes map. What is given back takes no room, and its addresses wait for
-// another buffer as large.
-class SharedMemory {
- public:
-  static std::shared_ptr<SharedMemory> make(
-      int64_t bytes);  // of address space; null where there is none
-  ~SharedMemory();
-  std::shared_ptr<void> allocate(int64_t bytes);  // null when it is used up
-
-  char* base() const { return base_; }
-
-  int64_t offset(const void* address) const { return static_cast<const char*>(address) - base_; }
-
-  int file() const { return file_; }
-
-  static char* map(
-      int file);  // the whole of it, at a multiple of a huge page; null where that fails
-
- private:
-  int file_ = -1;
-  char* base_ = nullptr;
-  int64_t bytes_ = 0;
-  int64_t used_ = 0;
-  std::map<int64_t, std::vector<int64_t>> free_;  // beginnings, by bytes
-};
 
 // What Peer::start() started: true when `argv` is `command` and of so many words. `work` has then
 // been handed the channel and the memory, null without a fifth word, and `*status` is what it

@@ -6,6 +6,7 @@
 //                     {"verdict": …, "tainted": false}
 //                     {"error": …} when the problem cannot be set up at all
 #include <fstream>
+#include "verify/cell.h"
 #include "verify/gpu_products.h"
 #include "verify/judge.h"
 
@@ -64,7 +65,8 @@ int serve(Channel& channel) {
 }  // namespace
 
 bool evaluator_main(int argc, char** argv, int* status) {
-  return peer_main(kEvaluateCommand, 4, argc, argv, status, evaluator) ||
+  return cell_main(argc, argv, status) ||
+         peer_main(kEvaluateCommand, 4, argc, argv, status, evaluator) ||
          peer_main(kRunCommand, 5, argc, argv, status, run_for) ||
          peer_main(kMultiplyCommand, 5, argc, argv, status, multiply_for);
 }

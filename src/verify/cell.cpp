@@ -1,0 +1,317 @@
+#include "verify/cell.h"
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "base/process.h"
+#include "cpu/pool.h"
+#include "verify/cell_code.h"
+#include "verify/cell_layout.h"
+#include "verify/cell_watch.h"
+#include "verify/traced.h"
+
+namespace warploom::verify {
+namespace {
+using Clock = std::chrono::steady_clock;
+
+tl::unexpected<Error> not_held(const std::string& found) {
+  return fail({ErrorCode::kSandboxMissing, "a candidate cannot be shut in here", "",
+               "a kernel that lets a process be traced (ptrace) and shut off (seccomp)", found,
+               "allow ptrace to this program (kernel.yama.ptrace_scope at most 1, --cap-add "
+               "SYS_PTRACE in a container)"});
+}
+
+void place_on(pid_t thread, int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ::sched_setaffinity(thread, sizeof one, &one);
+}
+
+// Keeps this thread on a core for as long as it lives.
+class OnCore {
+ public:
+  explicit OnCore(int core) {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    place_on(0, core);
+  }
+
+  ~OnCore() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+  OnCore(const OnCore&) = delete;
+  OnCore& operator=(const OnCore&) = delete;
+
+ private:
+  cpu_set_t before_{};
+};
+
+class HeldCell final : public Cell {
+ public:
+  HeldCell(std::shared_ptr<SharedMemory> memory, const CellOptions& options)
+      : cores_(wl::allowed_cores()), layout_(std::move(memory), options) {}
+
+  ~HeldCell() override { end(); }
+
+  Status open(int threads) {
+    WARPLOOM_CHECK(layout_.make());
+    WARPLOOM_CHECK(start_process_of_cell());
+    WARPLOOM_CHECK(bring_in());
+    if (std::ssize(threads_) != threads)
+      return not_held(fmt::format("{} of {} threads", threads_.size(), threads));
+    return look_round();
+  }
+
+  uint64_t address_of(const void* ours) const override { return layout_.address_of(ours); }
+
+  void renew(uint64_t seed) override { layout_.renew(seed); }
+
+  Result<double> run(const Round& asked) override {
+    if (process_ <= 0) return not_held("the cell has ended");
+    Round round = asked;
+    round.threads = std::clamp<int>(asked.threads, 1, static_cast<int>(threads_.size()));
+    WARPLOOM_TRY(CellControl* const control, layout_.write_control(round));
+    // One core is this thread's where the round leaves it one.
+    const bool apart = round.threads < static_cast<int>(cores_.size());
+    const OnCore here(cores_[0]);
+    for (int thread = 0; thread < round.threads; ++thread)
+      if (!prepare_thread(thread, round, apart)) return lost();
+    watch_->arm(round.limit_ms);
+    Result<double> us = let_go(*control, round, apart);
+    if (watch_) watch_->disarm();  // it went with a cell that faulted
+    return us;
+  }
+
+  const std::string& held() const override { return held_; }
+
+  int process() const override { return process_; }
+
+ private:
+  // Ends the process and takes leave of each of its threads: the kernel keeps those that are traced
+  // until then. Its wait status.
+  int end() {
+    if (process_ <= 0) return 0;
+    ::kill(process_, SIGKILL);
+    for (size_t i = 1; i < threads_.size(); ++i)
+      while (!threads_[i].await(Wait::block).gone) {}
+    threads_.clear();
+    watch_.reset();
+    return end_process(std::exchange(process_, 0), true);
+  }
+
+  Status start_process_of_cell() {
+    const std::vector<std::string> words = {"/proc/self/exe", kCellCommand,
+                                            std::to_string(layout_.code_file()),
+                                            std::to_string(layout_.plan_place()),
+                                            std::to_string(layout_.memory_file())};
+    const auto prepare = [this] {
+      ::clearenv();
+      for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
+      for (const int fd : {layout_.code_file(), layout_.memory_file()}) ::fcntl(fd, F_SETFD, 0);
+    };
+    WARPLOOM_TRY(process_, start_process(words, prepare, true));
+    watch_ = std::make_unique<Watch>(process_);
+    watch_->arm(kStartMs);
+    return ok();
+  }
+
+  // From the first stop until all threads are parked.
+  Status bring_in() {
+    const TracedThread& first = threads_.emplace_back(process_);
+    if (!first.await(Wait::block).by_trap()) return never_came();
+    constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE;
+    if (::ptrace(PTRACE_SETOPTIONS, process_, nullptr, kOptions) != 0)
+      return not_held(std::strerror(errno));
+    while (true) {
+      if (!threads_[0].go()) return never_came();
+      const Stop stop = threads_[0].await(Wait::block);
+      if (stop.by_trap()) break;
+      if (stop.event != PTRACE_EVENT_CLONE) return never_came();
+      WARPLOOM_CHECK(take_in_thread());
+    }
+    for (size_t i = 0; i < threads_.size(); ++i) {
+      if (i > 0 && !threads_[i].await(Wait::block).by_trap()) return never_came();
+      if (!threads_[i].learn()) return not_held("registers that cannot be read");
+    }
+    watch_->disarm();
+    return ok();
+  }
+
+  // The thread that was made just now, which stands still at its first instruction.
+  Status take_in_thread() {
+    unsigned long id = 0;
+    if (::ptrace(PTRACE_GETEVENTMSG, process_, nullptr, &id) != 0)
+      return not_held(std::strerror(errno));
+    TracedThread& thread = threads_.emplace_back(static_cast<pid_t>(id));
+    const Stop stop = thread.await(Wait::block);
+    if (stop.gone || !thread.go()) return never_came();
+    return ok();
+  }
+
+  tl::unexpected<Error> never_came() {
+    const int status = end();
+    if (WIFEXITED(status)) return not_held(fmt::format("exit status {}", WEXITSTATUS(status)));
+    return not_held(fmt::format("a process that ended with {:#x}", status));
+  }
+
+  // That nothing is left in it but what it should have.
+  Status look_round() {
+    const std::string folder = fmt::format("/proc/{}", process_);
+    std::ifstream maps(folder + "/maps");
+    for (std::string line; std::getline(maps, line);)
+      if (!layout_.is_planned(line)) return not_held("memory that is not the cell's: " + line);
+    std::error_code fault;
+    const std::filesystem::directory_iterator files(folder + "/fd", fault);
+    if (!fault && files != std::filesystem::directory_iterator()) return not_held("open files");
+    std::vector<std::string> words;
+    if (layout_.is_filtered()) words.emplace_back("no system calls (seccomp)");
+    words.emplace_back("no library");
+    words.emplace_back(fault ? "descriptors not looked at" : "no descriptors");
+    words.emplace_back("stopped from outside (ptrace)");
+    held_ = fmt::format("{}", fmt::join(words, ", "));
+    return ok();
+  }
+
+  bool prepare_thread(int number, const Round& round, bool apart) {
+    const auto i = static_cast<size_t>(number);
+    const TracedThread& thread = threads_[i];
+    place_on(thread.id(), cores_[i + (apart ? 1 : 0)]);
+    // As a function is entered: with a return address, here one that leads nowhere.
+    constexpr uint64_t kBelow = 128;
+    return thread.set({.instruction = layout_.image().code + cell_code().run_thread,
+                       .stack = layout_.end_of_stack(number) - kBelow - sizeof(uint64_t),
+                       .first = layout_.control(),
+                       .second = round.scratch.empty() ? 0 : round.scratch[i],
+                       .thread_pointer = layout_.thread_pointer(number)});
+  }
+
+  // Where this thread has a core for itself it sees all others arrive, lets them go, and asks until
+  // they stand still. Else the first of them runs on this one's core, and joins the others as soon
+  // as this one sleeps.
+  Result<double> let_go(CellControl& control, const Round& round, bool apart) {
+    const int first = apart ? 0 : 1;
+    for (int thread = first; thread < round.threads; ++thread)
+      if (!threads_[static_cast<size_t>(thread)].go()) return lost();
+    const std::atomic_ref arrived(control.arrived);
+    const std::atomic_ref go(control.go);
+    const auto others = static_cast<uint32_t>(round.threads - first);
+    while (arrived.load() < others && !watch_->has_struck()) __builtin_ia32_pause();
+    const auto start = Clock::now();
+    go.store(1, std::memory_order_release);
+    if (!apart && !threads_[0].go()) return lost();
+    // Threads of several launches wait for one another: one that faulted lets the others hang.
+    const bool joined = round.launches.size() > 1 || round.times > 1;
+    const std::optional<Ended> fault = joined ? await_any(round.threads) : await_each(round.threads,
+                                                                                      apart);
+    const std::chrono::duration<double, std::micro> spent = Clock::now() - start;
+    if (fault) return fault_of(*fault);
+    for (int i = 0; i < round.threads; ++i) {
+      const TracedThread& thread = threads_[static_cast<size_t>(i)];
+      if (!stands_at_end(thread)) return fault_of({thread, {.signal = SIGTRAP}});
+    }
+    return spent.count();
+  }
+
+  struct Ended {
+    TracedThread thread;
+    Stop stop;
+  };
+
+  // Until each stands still; the first of them that does so otherwise than by a trap.
+  std::optional<Ended> await_each(int count, bool apart) const {
+    std::optional<Ended> fault;
+    for (int i = 0; i < count; ++i) {
+      const TracedThread& thread = threads_[static_cast<size_t>(i)];
+      const Stop stop = thread.await(apart ? Wait::spin : Wait::block);
+      if (!stop.by_trap() && !fault) fault = Ended{thread, stop};
+    }
+    return fault;
+  }
+
+  // In the order in which they come to stand still, until one does so otherwise than by a trap.
+  std::optional<Ended> await_any(int count) const {
+    for (int i = 0; i < count; ++i) {
+      pid_t id = 0;
+      const Stop stop = await_group(process_, id);
+      if (!stop.by_trap()) return Ended{TracedThread(id > 0 ? id : process_), stop};
+    }
+    return std::nullopt;
+  }
+
+  bool stands_at_end(const TracedThread& thread) const {
+    return thread.instruction() == layout_.image().code + cell_code().stop + 1;
+  }
+
+  tl::unexpected<Error> lost() {
+    return fault_of({threads_[0], {.gone = true, .signal = SIGKILL}});
+  }
+
+  // What a thread that does not stand where it should has done. The cell ends with it.
+  tl::unexpected<Error> fault_of(const Ended& ended) {
+    const auto& [thread, stop] = ended;
+    const uint64_t at = stop.gone ? 0 : thread.instruction();
+    const bool by_memory = stop.signal == SIGSEGV || stop.signal == SIGBUS;
+    const uint64_t about = !stop.gone && by_memory ? thread.fault_address() : 0;
+    const bool hung = watch_->has_struck();
+    end();
+    if (hung)
+      return fail({ErrorCode::kCandidateHung, "the candidate did not finish in time", "",
+                   "an end within its time", "no end; it was killed",
+                   "see whether a loop of it ends"});
+    if (stop.signal == SIGSYS)
+      return fail({ErrorCode::kCandidateForbidden, "a candidate made a system call", "",
+                   "computation alone", "it was killed", "compute from the buffers alone"});
+    if (stop.signal == SIGILL && at == layout_.image().code + cell_code().trap)
+      return fail({ErrorCode::kCandidateForbidden, "a candidate called a function that it may not",
+                   "", "mathematics and copies", "another function",
+                   "compute from the buffers alone"});
+    std::string found = fmt::format("signal {} ({})", stop.signal, ::strsignal(stop.signal));
+    if (about != 0) found += fmt::format(" at address {:#x}", about);
+    return fail({ErrorCode::kCandidateCrashed, "the candidate crashed", "", "an orderly end", found,
+                 "see that it stays within its buffers"});
+  }
+
+  static constexpr double kStartMs = 30'000;
+
+  std::vector<int> cores_;
+  CellLayout layout_;
+  int process_ = 0;
+  std::unique_ptr<Watch> watch_;
+  std::vector<TracedThread> threads_;
+  std::string held_;
+};
+}  // namespace
+
+Result<std::unique_ptr<Cell>> Cell::start(std::shared_ptr<SharedMemory> memory,
+                                          const CellOptions& asked) {
+  CellOptions options = asked;
+  const auto cores = static_cast<int>(wl::allowed_cores().size());
+  options.threads = std::clamp(asked.threads, 1, cores);
+  auto cell = std::make_unique<HeldCell>(std::move(memory), options);
+  WARPLOOM_CHECK(cell->open(options.threads));
+  return std::unique_ptr<Cell>(std::move(cell));
+}
+}  // namespace warploom::verify

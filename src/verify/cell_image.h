@@ -1,0 +1,50 @@
+// Cell image: the code of a cell (cell.h), put together outside of it.
+//
+// A loader of our own in place of the system's: it takes what check_image() let through, puts its
+// segments at addresses of the cell, and fills in what they refer to: kernels of the list, the
+// mathematics of this machine's own libm (a copy of it, relocated as well), our mem* functions
+// (cell_code.h), and for every other name a trap. No code runs for that but libm's own choice of
+// its functions for this processor, here. So the C library is nowhere in a cell.
+//
+//   WARPLOOM_TRY(const CellImage image, CellImage::make(base, {{"/…/5f.image", "gemm"}}));
+//   image.kernels[0]    // its address in the cell
+//   image.pieces        // what lies where: code, constants, and libm's variables, which are put
+//                       // back to `bytes` before every call
+//
+// Errors: candidate-forbidden where an image is not as check_image() demands, compile-failed where
+// it has no such kernel. Formats: System V ABI; relocations by the x86-64 psABI. Within the room
+// only.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+
+namespace warploom::verify {
+// Whole pages of the cell.
+struct CellPiece {
+  uint64_t address = 0;
+  std::string bytes;
+  bool executable = false;
+  bool writable = false;
+};
+
+struct CellFunction {
+  std::string image;  // the bytes of a shared object
+  std::string name;
+};
+
+struct CellImage {
+  // The thread pointer of every thread points here within its own page: below it lie the C
+  // library's errno, at it the address of itself, above it what a stack protector reads.
+  static constexpr int64_t kThreadPointer = 2048;
+
+  std::vector<CellPiece> pieces;   // in the order of their addresses
+  std::vector<uint64_t> kernels;   // of each function asked for
+  uint64_t code = 0;               // where cell_code() begins
+  uint64_t end = 0;                // behind the last piece
+
+  static Result<CellImage> make(uint64_t base, const std::vector<CellFunction>& functions);
+};
+}  // namespace warploom::verify

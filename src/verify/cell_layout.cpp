@@ -1,0 +1,273 @@
+#include "verify/cell_layout.h"
+#include <fmt/format.h>
+#include <linux/bpf_common.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "base/random.h"
+#include "codegen/launch_list.h"
+#include "verify/cell_code.h"
+#include "verify/cell_plan.h"
+
+namespace warploom::verify {
+namespace {
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kStack = 1 << 20;  // bytes of each thread's
+constexpr uint64_t kHuge = uint64_t{2} << 20;
+// Where cells begin: far from where programs and libraries lie, sanitizers' shadows among them.
+constexpr uint64_t kLowest = uint64_t{0x2000} << 32;
+constexpr uint64_t kHighest = uint64_t{0x3000} << 32;
+constexpr uint64_t kTop = (uint64_t{1} << 47) - kPage;  // of what a process can map
+constexpr uint64_t kCodeRoom = uint64_t{4} << 30;       // before the shared memory begins
+constexpr size_t kControlBytes = 64 << 10;
+// At the beginning of the control page, before the first round: the entry, then
+constexpr size_t kFilter = 512;
+constexpr size_t kInstruction = 1024;
+constexpr size_t kStacks = 2048;
+
+int protection_of(const CellPiece& piece) {
+  if (piece.writable) return PROT_READ | PROT_WRITE;
+  return piece.executable ? PROT_READ | PROT_EXEC : PROT_READ;
+}
+
+// As /proc/…/maps writes rights: "r-xp".
+std::string rights_of(const CellRegion& region) {
+  std::string words = "---p";
+  if (region.rights & PROT_READ) words[0] = 'r';
+  if (region.rights & PROT_WRITE) words[1] = 'w';
+  if (region.rights & PROT_EXEC) words[2] = 'x';
+  if (!region.of_code) words[3] = 's';
+  return words;
+}
+}  // namespace
+
+CellLayout::~CellLayout() {
+  if (code_file_ >= 0) ::close(code_file_);
+}
+
+Status CellLayout::make() {
+  Random random(options_.seed, "cell");
+  const uint64_t places = (kHighest - kLowest) / kHuge;
+  const uint64_t base = kLowest + kHuge * random.below(places);
+  arena_ = base + kCodeRoom;
+  WARPLOOM_TRY(image_, CellImage::make(base, options_.functions));
+  if (image_.end > arena_)
+    return fail({ErrorCode::kResourceLimit, "the code of a candidate is too large", "",
+                 "at most 4 GB", fmt::format("{} bytes", image_.end - base)});
+  WARPLOOM_CHECK(allocate());
+  list_regions();
+  WARPLOOM_CHECK(write_code_file());
+  renew(options_.seed);
+  write_entry();
+  return ok();
+}
+
+uint64_t CellLayout::address_of(const void* ours) const {
+  return arena_ + static_cast<uint64_t>(memory_->offset(ours));
+}
+
+uint64_t CellLayout::thread_pointer(int thread) const {
+  return address_of(threads_[static_cast<size_t>(thread)].local.get()) + CellImage::kThreadPointer;
+}
+
+uint64_t CellLayout::end_of_stack(int thread) const {
+  return address_of(threads_[static_cast<size_t>(thread)].stack.get()) + kPage + kStack;
+}
+
+Result<std::shared_ptr<void>> CellLayout::take(uint64_t bytes) {
+  std::shared_ptr<void> memory = memory_->allocate(static_cast<int64_t>(bytes));
+  if (memory) return memory;
+  return fail({ErrorCode::kOutOfMemory, "no memory for a candidate's threads", "",
+               fmt::format("{} bytes", bytes), "none left", "take a smaller problem"});
+}
+
+Status CellLayout::allocate() {
+  WARPLOOM_TRY(control_, take(kControlBytes));
+  threads_.resize(static_cast<size_t>(options_.threads));
+  for (ThreadMemory& thread : threads_) {
+    WARPLOOM_TRY(thread.stack, take(kPage + kStack));
+    WARPLOOM_TRY(thread.local, take(kPage));
+  }
+  for (const CellPiece& piece : image_.pieces) {
+    if (!piece.writable) continue;
+    WARPLOOM_TRY(std::shared_ptr<void> copy, take(piece.bytes.size()));
+    variables_.emplace_back(&piece, std::move(copy));
+  }
+  return ok();
+}
+
+void CellLayout::map_shared(const void* ours, uint64_t bytes, uint64_t address) {
+  regions_.push_back({.address = address,
+                      .bytes = bytes,
+                      .offset = static_cast<uint64_t>(memory_->offset(ours)),
+                      .of_code = 0,
+                      .rights = PROT_READ | PROT_WRITE});
+}
+
+// What the cell maps, and of which file.
+void CellLayout::list_regions() {
+  uint64_t offset = 0;
+  for (const CellPiece& piece : image_.pieces) {
+    if (piece.writable) continue;
+    regions_.push_back({.address = piece.address,
+                        .bytes = piece.bytes.size(),
+                        .offset = offset,
+                        .of_code = 1,
+                        .rights = protection_of(piece)});
+    offset += piece.bytes.size();
+  }
+  plan_place_ = offset;
+  for (const auto& [piece, copy] : variables_)
+    map_shared(copy.get(), piece->bytes.size(), piece->address);
+  map_shared(control_.get(), kControlBytes, control());
+  for (const ThreadMemory& thread : threads_) {
+    const auto* const stack = static_cast<const char*>(thread.stack.get()) + kPage;
+    map_shared(stack, kStack, address_of(stack));
+    map_shared(thread.local.get(), kPage, address_of(thread.local.get()));
+  }
+  for (const SharedMemory::Extent& extent : options_.mapped) {
+    const char* const begin = memory_->base() + extent.offset;
+    map_shared(begin, static_cast<uint64_t>(extent.bytes), address_of(begin));
+  }
+}
+
+Status CellLayout::write_code_file() {
+  std::string bytes;
+  for (const CellPiece& piece : image_.pieces)
+    if (!piece.writable) bytes += piece.bytes;
+  const CellPlan plan{.region_count = regions_.size(),
+                      .enter = image_.code + cell_code().enter,
+                      .entry = control(),
+                      .stack = end_of_stack(0)};
+  bytes.append(reinterpret_cast<const char*>(&plan), sizeof plan);
+  bytes.append(reinterpret_cast<const char*>(regions_.data()),
+               regions_.size() * sizeof(CellRegion));
+  code_file_ = ::memfd_create("warploom-code", MFD_CLOEXEC);
+  ssize_t written = -1;
+  if (code_file_ >= 0) written = ::write(code_file_, bytes.data(), bytes.size());
+  if (written == std::ssize(bytes)) return ok();
+  return fail({ErrorCode::kOutOfMemory, "no memory for a candidate's code", "",
+               fmt::format("{} bytes", bytes.size()), std::strerror(errno),
+               "see whether memory is short"});
+}
+
+// What the cell's first thread is told, in the control page: with a filter of one instruction,
+// which ends the process at any system call.
+void CellLayout::write_entry() {
+  auto* const page = static_cast<char*>(control_.get());
+  const sock_filter end = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+  const sock_fprog filter{1, reinterpret_cast<sock_filter*>(control() + kInstruction)};
+  std::memcpy(page + kInstruction, &end, sizeof end);
+  std::memcpy(page + kFilter, &filter, sizeof filter);
+  auto* const stacks = reinterpret_cast<uint64_t*>(page + kStacks);
+  for (int thread = 1; thread < options_.threads; ++thread)
+    stacks[thread - 1] = end_of_stack(thread);
+  const auto end_of = [](const CellRegion& region) { return region.address + region.bytes; };
+  const CellRegion& highest = *std::ranges::max_element(regions_, {}, end_of);
+  const CellEntry entry{.low = image_.code,
+                        .high = end_of(highest),
+                        .top = kTop,
+                        .threads = options_.threads - 1,
+                        .stacks = reinterpret_cast<const uint64_t*>(control() + kStacks),
+                        .filter = reinterpret_cast<const void*>(control() + kFilter),
+                        .filter_refused = -1};
+  std::memcpy(page, &entry, sizeof entry);
+}
+
+bool CellLayout::is_filtered() const {
+  CellEntry entry{};
+  std::memcpy(&entry, control_.get(), sizeof entry);
+  return entry.filter_refused == 0;
+}
+
+// The kernel puts neighbours with the same rights on one line.
+bool CellLayout::is_planned(const std::string& line) const {
+  if (line.ends_with("[vsyscall]")) return true;
+  char* end = nullptr;
+  uint64_t at = std::strtoull(line.c_str(), &end, 16);
+  if (*end != '-') return false;
+  const uint64_t to = std::strtoull(end + 1, &end, 16);
+  const std::string rights(end + 1, 4);
+  while (at < to) {
+    const auto holds = [&](const CellRegion& region) {
+      const bool inside = region.address <= at && at < region.address + region.bytes;
+      return inside && rights_of(region) == rights;
+    };
+    const auto region = std::ranges::find_if(regions_, holds);
+    if (region == regions_.end()) return false;
+    at = region->address + region->bytes;
+  }
+  return true;
+}
+
+void CellLayout::renew(uint64_t seed) {
+  Random random(seed, "as new");
+  const auto word = static_cast<uint32_t>(random.next());
+  std::memset(control_.get(), 0, kControlBytes);
+  for (int thread = 0; thread < options_.threads; ++thread) {
+    const ThreadMemory& memory = threads_[static_cast<size_t>(thread)];
+    char* const stack = static_cast<char*>(memory.stack.get()) + kPage;
+    std::fill_n(reinterpret_cast<uint32_t*>(stack), kStack / sizeof word, word);
+    auto* const local = static_cast<char*>(memory.local.get());
+    std::memset(local, 0, kPage);
+    const uint64_t pointer = thread_pointer(thread);
+    std::memcpy(local + CellImage::kThreadPointer, &pointer, sizeof pointer);
+  }
+  for (const auto& [piece, copy] : variables_)
+    std::memcpy(copy.get(), piece->bytes.data(), piece->bytes.size());
+}
+
+uint64_t CellLayout::function_of(const CellLaunch& launch) const {
+  const CellCode code = cell_code();
+  if (launch.function == CellLaunch::kFill) return image_.code + code.fill;
+  if (launch.function < 0) return image_.code + code.nothing;
+  return image_.kernels[static_cast<size_t>(launch.function)];
+}
+
+// The control, the steps behind it, the steps' buffers behind them.
+Result<CellControl*> CellLayout::write_control(const Round& round) {
+  size_t bytes = sizeof(CellControl) + round.launches.size() * sizeof(CellStep);
+  for (const CellLaunch& launch : round.launches) bytes += launch.buffers.size() * sizeof(uint64_t);
+  if (bytes > kControlBytes)
+    return fail({ErrorCode::kResourceLimit, "a launch list is too long", "",
+                 fmt::format("{} bytes of launches and arguments", kControlBytes),
+                 fmt::format("{} bytes", bytes), "launch fewer kernels"});
+  auto* const page = static_cast<char*>(control_.get());
+  std::memset(page, 0, kControlBytes);
+  auto* const control = reinterpret_cast<CellControl*>(page);
+  auto* const steps = reinterpret_cast<CellStep*>(control + 1);
+  auto* buffers = reinterpret_cast<uint64_t*>(steps + round.launches.size());
+  for (size_t i = 0; i < round.launches.size(); ++i) {
+    const CellLaunch& launch = round.launches[i];
+    std::ranges::copy(launch.buffers, buffers);
+    const int64_t count = launch.end - launch.begin;
+    steps[i] = {.function = reinterpret_cast<CpuKernel>(function_of(launch)),
+                .buffers = reinterpret_cast<void* const*>(address_of(buffers)),
+                .total = launch.blocks,
+                .first = launch.first,
+                .stride = launch.stride,
+                .begin = launch.begin,
+                .end = launch.end,
+                .chunk = std::max<int64_t>(1, count / (8 * round.threads))};
+    buffers += launch.buffers.size();
+  }
+  control->steps = reinterpret_cast<const CellStep*>(address_of(steps));
+  control->step_count = std::ssize(round.launches);
+  control->times = round.times;
+  control->threads = round.threads;
+  return control;
+}
+}  // namespace warploom::verify

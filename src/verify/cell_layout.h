@@ -1,0 +1,83 @@
+// Cell layout: what lies where in a cell, and its memory of this side.
+//
+// Everything that a cell can write to is shared memory, which this process maps as well: so it can
+// be put back to what it was, from outside, before every call. Within the room only.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "verify/cell.h"
+#include "verify/cell_image.h"
+#include "verify/cell_plan.h"
+
+namespace warploom::verify {
+struct CellControl;
+
+class CellLayout {
+ public:
+  CellLayout(std::shared_ptr<SharedMemory> memory, const CellOptions& options)
+      : memory_(std::move(memory)), options_(options) {}
+
+  ~CellLayout();
+  CellLayout(const CellLayout&) = delete;
+  CellLayout& operator=(const CellLayout&) = delete;
+
+  // Draws addresses, places the code, takes memory, and writes what the process will be told.
+  Status make();
+
+  uint64_t address_of(const void* ours) const;
+  const CellImage& image() const { return image_; }
+
+  // For the process that becomes the cell: files, and where in the first its plan lies.
+  int code_file() const { return code_file_; }
+
+  int memory_file() const { return memory_->file(); }
+
+  uint64_t plan_place() const { return plan_place_; }
+
+  // Whether seccomp's filter came into force, by what the cell left in its page.
+  bool is_filtered() const;
+  // Whether a line of /proc/…/maps is of a mapping that was planned.
+  bool is_planned(const std::string& line) const;
+
+  // Stacks, thread pointers' pages, libm's variables and the control page, as new.
+  void renew(uint64_t seed);
+  // The round as the threads find it; resource-limit where it has too many launches.
+  Result<CellControl*> write_control(const Round& round);
+
+  uint64_t control() const { return address_of(control_.get()); }
+
+  uint64_t thread_pointer(int thread) const;
+  uint64_t end_of_stack(int thread) const;
+
+ private:
+  // A thread's parts of the shared memory.
+  struct ThreadMemory {
+    std::shared_ptr<void> stack;  // a page that is not mapped, then the stack
+    std::shared_ptr<void> local;  // a page round the thread pointer
+  };
+
+  Status allocate();
+  Result<std::shared_ptr<void>> take(uint64_t bytes);
+  void map_shared(const void* ours, uint64_t bytes, uint64_t address);
+  void list_regions();
+  Status write_code_file();
+  void write_entry();
+  uint64_t function_of(const CellLaunch& launch) const;
+
+  std::shared_ptr<SharedMemory> memory_;
+  CellOptions options_;
+  uint64_t arena_ = 0;  // the cell's address of the shared memory's first byte
+  CellImage image_;
+  std::shared_ptr<void> control_;
+  std::vector<ThreadMemory> threads_;
+  // Writable pieces of the image, and where they lie in the shared memory.
+  std::vector<std::pair<const CellPiece*, std::shared_ptr<void>>> variables_;
+  std::vector<CellRegion> regions_;
+  uint64_t plan_place_ = 0;  // in the code's file
+  int code_file_ = -1;
+};
+}  // namespace warploom::verify

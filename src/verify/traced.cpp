@@ -1,0 +1,123 @@
+#include "verify/traced.h"
+#include <elf.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace warploom::verify {
+namespace {
+// Offsets in what XSAVE writes. Source: Intel SDM, volume 1, 13.4.
+constexpr size_t kControlWord = 0;
+constexpr size_t kMxcsr = 24;
+constexpr size_t kMxcsrMask = 28;
+constexpr size_t kLegacyEnd = 464;  // then the kernel's own words
+constexpr size_t kHeader = 512;
+constexpr uint16_t kNewControlWord = 0x37f;
+constexpr uint32_t kNewMxcsr = 0x1f80;
+constexpr size_t kMostState = 16 << 10;
+
+Stop stop_of(int status) {
+  if (WIFSIGNALED(status)) return {.gone = true, .signal = WTERMSIG(status)};
+  if (WIFEXITED(status)) return {.gone = true};
+  return {.signal = WSTOPSIG(status), .event = status >> 16};
+}
+
+long trace(__ptrace_request request, pid_t id, uintptr_t address, void* data) {
+  return ::ptrace(request, id, reinterpret_cast<void*>(address), data);
+}
+}  // namespace
+
+bool TracedThread::stands_still(Stop& stop) const {
+  int status = 0;
+  const pid_t found = ::waitpid(id_, &status, __WALL | WNOHANG);
+  if (found == 0 || (found < 0 && errno == EINTR)) return false;
+  stop = found == id_ ? stop_of(status) : Stop{.gone = true};
+  return true;
+}
+
+Stop TracedThread::await(Wait wait) const {
+  Stop stop;
+  if (wait == Wait::spin) {
+    while (!stands_still(stop)) __builtin_ia32_pause();
+    return stop;
+  }
+  int status = 0;
+  pid_t found = -1;
+  do {
+    found = ::waitpid(id_, &status, __WALL);
+  } while (found < 0 && errno == EINTR);
+  return found == id_ ? stop_of(status) : Stop{.gone = true};
+}
+
+Stop await_group(pid_t group, pid_t& thread) {
+  int status = 0;
+  do {
+    thread = ::waitpid(-group, &status, __WALL);
+  } while (thread < 0 && errno == EINTR);
+  return thread > 0 ? stop_of(status) : Stop{.gone = true};
+}
+
+bool TracedThread::go() const {
+  return trace(PTRACE_CONT, id_, 0, nullptr) == 0;
+}
+
+bool TracedThread::learn() {
+  floating_.resize(kMostState);
+  iovec state{floating_.data(), floating_.size()};
+  if (trace(PTRACE_GETREGSET, id_, NT_X86_XSTATE, &state) != 0) return false;
+  if (state.iov_len < kHeader + 64) return false;
+  floating_.resize(state.iov_len);
+  // No component in use: all registers are as a new thread has them.
+  uint32_t mask = 0;
+  std::memcpy(&mask, floating_.data() + kMxcsrMask, sizeof mask);
+  std::fill_n(floating_.begin(), kLegacyEnd, '\0');
+  std::fill(floating_.begin() + kHeader, floating_.end(), '\0');
+  std::memcpy(floating_.data() + kControlWord, &kNewControlWord, sizeof kNewControlWord);
+  std::memcpy(floating_.data() + kMxcsr, &kNewMxcsr, sizeof kNewMxcsr);
+  std::memcpy(floating_.data() + kMxcsrMask, &mask, sizeof mask);
+  return true;
+}
+
+bool TracedThread::set(const Registers& wanted) const {
+  user_regs_struct all{};
+  if (trace(PTRACE_GETREGS, id_, 0, &all) != 0) return false;
+  user_regs_struct fresh{};
+  fresh.cs = all.cs;
+  fresh.ss = all.ss;
+  fresh.ds = all.ds;
+  fresh.es = all.es;
+  fresh.fs = all.fs;
+  fresh.gs = all.gs;
+  fresh.eflags = 0x202;  // interrupts are on, nothing else
+  fresh.orig_rax = static_cast<uint64_t>(-1);
+  fresh.rip = wanted.instruction;
+  fresh.rsp = wanted.stack;
+  fresh.rdi = wanted.first;
+  fresh.rsi = wanted.second;
+  fresh.fs_base = wanted.thread_pointer;
+  if (trace(PTRACE_SETREGS, id_, 0, &fresh) != 0) return false;
+  std::vector<char> copy = floating_;
+  iovec state{copy.data(), copy.size()};
+  return trace(PTRACE_SETREGSET, id_, NT_X86_XSTATE, &state) == 0;
+}
+
+uint64_t TracedThread::instruction() const {
+  user_regs_struct all{};
+  return trace(PTRACE_GETREGS, id_, 0, &all) == 0 ? all.rip : 0;
+}
+
+uint64_t TracedThread::fault_address() const {
+  siginfo_t about{};
+  if (trace(PTRACE_GETSIGINFO, id_, 0, &about) != 0) return 0;
+  return reinterpret_cast<uint64_t>(about.si_addr);
+}
+}  // namespace warploom::verify

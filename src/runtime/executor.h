@@ -148,7 +148,7 @@ class Executor {
 
   virtual Result<LoadedKernel> load_kernel(const Kernel& kernel, const std::string& image) = 0;
   // Some of a list's loaded kernels, by their numbers, as one call.
-  Result<Call> bound(const std::shared_ptr<const LaunchList>& list,
+  virtual Result<Call> bound(const std::shared_ptr<const LaunchList>& list,
                      const std::vector<LoadedKernel>& kernels, const std::vector<size_t>& numbers,
                      const Bindings& buffers);
   Engine engine_;

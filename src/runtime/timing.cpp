@@ -85,18 +85,25 @@ class Measurement {
     return options_.around(alternative, calls, after);
   }
 
+  // What a sample runs: the series, or one of the calls.
+  const Call& work_of(size_t alternative) const {
+    const std::vector<Call>& calls = alternatives_[alternative];
+    const bool in_series = all_[alternative].calls_per_sample > 1;
+    if (in_series || !options_.pick) return works_[alternative];
+    return calls[options_.pick(calls.size())];
+  }
+
   // The time of one call, by a sample of an alternative's.
   Result<double> sample(size_t alternative) {
-    const Call& work = works_[alternative];
     WARPLOOM_CHECK(around(alternative, false));
     if (shortest_ < options_.warm_us) {
-      WARPLOOM_CHECK(work());
+      WARPLOOM_CHECK(work_of(alternative)());
       WARPLOOM_CHECK(device_.synchronize());
       WARPLOOM_CHECK(around(alternative, false));
     }
     // A CPU's caches are as large as most problems, and users find them warm.
     if (device_.engine() == Engine::cuda) WARPLOOM_CHECK(device_.flush_caches());
-    WARPLOOM_TRY(const double us, device_.time_us(work, times_));
+    WARPLOOM_TRY(const double us, device_.time_us(work_of(alternative), times_));
     WARPLOOM_CHECK(around(alternative, true));
     return us / all_[alternative].calls_per_sample;
   }

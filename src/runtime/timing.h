@@ -38,6 +38,8 @@ struct MeasureOptions {
   // Called before and after every sample, outside its time, with its alternative's number and how
   // many of its calls are made.
   std::function<Status(size_t alternative, size_t calls, bool after)> around;
+  // Which of an alternative's calls a sample of one makes, asked after `around`; none: the first.
+  std::function<size_t(size_t calls)> pick;
 };
 
 // A median with the 95 % interval of 1000 bootstrap medians.

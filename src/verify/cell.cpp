@@ -80,8 +80,8 @@ class HeldCell final : public Cell {
     WARPLOOM_CHECK(layout_.make());
     WARPLOOM_CHECK(start_process_of_cell());
     WARPLOOM_CHECK(bring_in());
-    if (std::ssize(threads_) != threads)
-      return not_held(fmt::format("{} of {} threads", threads_.size(), threads));
+    if (std::ssize(workers_) != threads)
+      return not_held(fmt::format("{} of {} threads", workers_.size(), threads));
     return look_round();
   }
 
@@ -92,7 +92,7 @@ class HeldCell final : public Cell {
   Result<double> run(const Round& asked) override {
     if (process_ <= 0) return not_held("the cell has ended");
     Round round = asked;
-    round.threads = std::clamp<int>(asked.threads, 1, static_cast<int>(threads_.size()));
+    round.threads = std::clamp<int>(asked.threads, 1, static_cast<int>(workers_.size()));
     WARPLOOM_TRY(CellControl* const control, layout_.write_control(round));
     // One core is this thread's where the round leaves it one.
     const bool apart = round.threads < static_cast<int>(cores_.size());
@@ -115,9 +115,9 @@ class HeldCell final : public Cell {
   int end() {
     if (process_ <= 0) return 0;
     ::kill(process_, SIGKILL);
-    for (size_t i = 1; i < threads_.size(); ++i)
-      while (!threads_[i].await(Wait::block).gone) {}
-    threads_.clear();
+    for (const TracedThread& worker : workers_)
+      while (!worker.await(Wait::block).gone) {}
+    workers_.clear();
     watch_.reset();
     return end_process(std::exchange(process_, 0), true);
   }
@@ -132,42 +132,44 @@ class HeldCell final : public Cell {
       for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
       for (const int fd : {layout_.code_file(), layout_.memory_file()}) ::fcntl(fd, F_SETFD, 0);
     };
-    WARPLOOM_TRY(process_, start_process(words, prepare, true));
+    WARPLOOM_TRY(process_, start_process(words, prepare));
     watch_ = std::make_unique<Watch>(process_);
     watch_->arm(kStartMs);
     return ok();
   }
 
-  // From the first stop until all threads are parked.
+  // From the first stop until all threads are parked. The first thread stays so for good: the end
+  // of a process is told of its first thread only when the others have been taken leave of, so
+  // nobody must have to wait for that one.
   Status bring_in() {
-    const TracedThread& first = threads_.emplace_back(process_);
+    const TracedThread first(process_);
     if (!first.await(Wait::block).by_trap()) return never_came();
     constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE;
     if (::ptrace(PTRACE_SETOPTIONS, process_, nullptr, kOptions) != 0)
       return not_held(std::strerror(errno));
     while (true) {
-      if (!threads_[0].go()) return never_came();
-      const Stop stop = threads_[0].await(Wait::block);
+      if (!first.go()) return never_came();
+      const Stop stop = first.await(Wait::block);
       if (stop.by_trap()) break;
       if (stop.event != PTRACE_EVENT_CLONE) return never_came();
-      WARPLOOM_CHECK(take_in_thread());
+      WARPLOOM_CHECK(take_in_worker());
     }
-    for (size_t i = 0; i < threads_.size(); ++i) {
-      if (i > 0 && !threads_[i].await(Wait::block).by_trap()) return never_came();
-      if (!threads_[i].learn()) return not_held("registers that cannot be read");
+    for (TracedThread& worker : workers_) {
+      if (!worker.await(Wait::block).by_trap()) return never_came();
+      if (!worker.learn()) return not_held("registers that cannot be read");
     }
     watch_->disarm();
     return ok();
   }
 
   // The thread that was made just now, which stands still at its first instruction.
-  Status take_in_thread() {
+  Status take_in_worker() {
     unsigned long id = 0;
     if (::ptrace(PTRACE_GETEVENTMSG, process_, nullptr, &id) != 0)
       return not_held(std::strerror(errno));
-    TracedThread& thread = threads_.emplace_back(static_cast<pid_t>(id));
-    const Stop stop = thread.await(Wait::block);
-    if (stop.gone || !thread.go()) return never_came();
+    const TracedThread& worker = workers_.emplace_back(static_cast<pid_t>(id));
+    const Stop stop = worker.await(Wait::block);
+    if (stop.gone || !worker.go()) return never_came();
     return ok();
   }
 
@@ -197,15 +199,15 @@ class HeldCell final : public Cell {
 
   bool prepare_thread(int number, const Round& round, bool apart) {
     const auto i = static_cast<size_t>(number);
-    const TracedThread& thread = threads_[i];
+    const TracedThread& thread = workers_[i];
     place_on(thread.id(), cores_[i + (apart ? 1 : 0)]);
     // As a function is entered: with a return address, here one that leads nowhere.
     constexpr uint64_t kBelow = 128;
     return thread.set({.instruction = layout_.image().code + cell_code().run_thread,
-                       .stack = layout_.end_of_stack(number) - kBelow - sizeof(uint64_t),
+                       .stack = layout_.end_of_stack(number + 1) - kBelow - sizeof(uint64_t),
                        .first = layout_.control(),
                        .second = round.scratch.empty() ? 0 : round.scratch[i],
-                       .thread_pointer = layout_.thread_pointer(number)});
+                       .thread_pointer = layout_.thread_pointer(number + 1)});
   }
 
   // Where this thread has a core for itself it sees all others arrive, lets them go, and asks until
@@ -214,14 +216,14 @@ class HeldCell final : public Cell {
   Result<double> let_go(CellControl& control, const Round& round, bool apart) {
     const int first = apart ? 0 : 1;
     for (int thread = first; thread < round.threads; ++thread)
-      if (!threads_[static_cast<size_t>(thread)].go()) return lost();
+      if (!workers_[static_cast<size_t>(thread)].go()) return lost();
     const std::atomic_ref arrived(control.arrived);
     const std::atomic_ref go(control.go);
     const auto others = static_cast<uint32_t>(round.threads - first);
     while (arrived.load() < others && !watch_->has_struck()) __builtin_ia32_pause();
     const auto start = Clock::now();
     go.store(1, std::memory_order_release);
-    if (!apart && !threads_[0].go()) return lost();
+    if (!apart && !workers_[0].go()) return lost();
     // Threads of several launches wait for one another: one that faulted lets the others hang.
     const bool joined = round.launches.size() > 1 || round.times > 1;
     const std::optional<Ended> fault = joined ? await_any(round.threads) : await_each(round.threads,
@@ -229,7 +231,7 @@ class HeldCell final : public Cell {
     const std::chrono::duration<double, std::micro> spent = Clock::now() - start;
     if (fault) return fault_of(*fault);
     for (int i = 0; i < round.threads; ++i) {
-      const TracedThread& thread = threads_[static_cast<size_t>(i)];
+      const TracedThread& thread = workers_[static_cast<size_t>(i)];
       if (!stands_at_end(thread)) return fault_of({thread, {.signal = SIGTRAP}});
     }
     return spent.count();
@@ -244,7 +246,7 @@ class HeldCell final : public Cell {
   std::optional<Ended> await_each(int count, bool apart) const {
     std::optional<Ended> fault;
     for (int i = 0; i < count; ++i) {
-      const TracedThread& thread = threads_[static_cast<size_t>(i)];
+      const TracedThread& thread = workers_[static_cast<size_t>(i)];
       const Stop stop = thread.await(apart ? Wait::spin : Wait::block);
       if (!stop.by_trap() && !fault) fault = Ended{thread, stop};
     }
@@ -266,7 +268,7 @@ class HeldCell final : public Cell {
   }
 
   tl::unexpected<Error> lost() {
-    return fault_of({threads_[0], {.gone = true, .signal = SIGKILL}});
+    return fault_of({workers_[0], {.gone = true, .signal = SIGKILL}});
   }
 
   // What a thread that does not stand where it should has done. The cell ends with it.
@@ -300,7 +302,7 @@ class HeldCell final : public Cell {
   CellLayout layout_;
   int process_ = 0;
   std::unique_ptr<Watch> watch_;
-  std::vector<TracedThread> threads_;
+  std::vector<TracedThread> workers_;
   std::string held_;
 };
 }  // namespace

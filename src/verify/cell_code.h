@@ -53,7 +53,7 @@ struct CellEntry {
   uint64_t low;
   uint64_t high;
   uint64_t top;     // the end of what a process can map
-  int64_t threads;         // beside the first
+  int64_t threads;         // to be made
   const uint64_t* stacks;  // the ends of their stacks
   const void* filter;      // of seccomp (struct sock_fprog); null: none
   int64_t filter_refused;  // out: seccomp's error, 0: it is in force

@@ -96,7 +96,7 @@ Result<std::shared_ptr<void>> CellLayout::take(uint64_t bytes) {
 
 Status CellLayout::allocate() {
   WARPLOOM_TRY(control_, take(kControlBytes));
-  threads_.resize(static_cast<size_t>(options_.threads));
+  threads_.resize(static_cast<size_t>(options_.threads) + 1);
   for (ThreadMemory& thread : threads_) {
     WARPLOOM_TRY(thread.stack, take(kPage + kStack));
     WARPLOOM_TRY(thread.local, take(kPage));
@@ -173,14 +173,14 @@ void CellLayout::write_entry() {
   std::memcpy(page + kInstruction, &end, sizeof end);
   std::memcpy(page + kFilter, &filter, sizeof filter);
   auto* const stacks = reinterpret_cast<uint64_t*>(page + kStacks);
-  for (int thread = 1; thread < options_.threads; ++thread)
+  for (int thread = 1; thread <= options_.threads; ++thread)
     stacks[thread - 1] = end_of_stack(thread);
   const auto end_of = [](const CellRegion& region) { return region.address + region.bytes; };
   const CellRegion& highest = *std::ranges::max_element(regions_, {}, end_of);
   const CellEntry entry{.low = image_.code,
                         .high = end_of(highest),
                         .top = kTop,
-                        .threads = options_.threads - 1,
+                        .threads = options_.threads,
                         .stacks = reinterpret_cast<const uint64_t*>(control() + kStacks),
                         .filter = reinterpret_cast<const void*>(control() + kFilter),
                         .filter_refused = -1};
@@ -217,7 +217,7 @@ void CellLayout::renew(uint64_t seed) {
   Random random(seed, "as new");
   const auto word = static_cast<uint32_t>(random.next());
   std::memset(control_.get(), 0, kControlBytes);
-  for (int thread = 0; thread < options_.threads; ++thread) {
+  for (int thread = 0; thread <= options_.threads; ++thread) {
     const ThreadMemory& memory = threads_[static_cast<size_t>(thread)];
     char* const stack = static_cast<char*>(memory.stack.get()) + kPage;
     std::fill_n(reinterpret_cast<uint32_t*>(stack), kStack / sizeof word, word);

@@ -50,6 +50,7 @@ class CellLayout {
 
   uint64_t control() const { return address_of(control_.get()); }
 
+  // Of the first thread, 0, which only makes the others, and of those: 1, 2, …
   uint64_t thread_pointer(int thread) const;
   uint64_t end_of_stack(int thread) const;
 

@@ -1,7 +1,10 @@
 #include "verify/gpu_products.h"
 #include "base/rendered.h"
 #include "graph/parallel.h"
-#include "verify/runner.h"
+#include "runtime/executor.h"
+#include "verify/channel.h"
+#include "verify/peer.h"
+#include "verify/shared_memory.h"
 
 namespace warploom::verify {
 namespace {

@@ -129,8 +129,10 @@ Result<Judge::Contender> Judge::load(const Request& request) {
     WARPLOOM_TRY(const std::string image, read_file(binary.images[i]));
     WARPLOOM_CHECK(check_image(image, list.kernels[i].name));
   }
-  if (runner_ && (request.foreign || foreign_)) WARPLOOM_CHECK(runner_->renew());  // also after one
-  foreign_ = request.foreign;
+  const uint64_t number = ++judged_;
+  if (runner_) runner_->begin({.seed = setup_.seed + number, .limit_ms = request.candidate_limit_ms});
+  for (const auto& inputs : kept_) inputs->output_hash.reset();
+  for (const Set& set : ring_) set.inputs->output_hash.reset();
   WARPLOOM_CHECK(allocate_workspaces(list, made));
   std::ranges::move(list.workspaces, std::back_inserter(list.outputs));
   list.workspaces.clear();
@@ -209,9 +211,6 @@ Verdict Judge::judge(const Request& request) {
   const auto start = Clock::now();
   const Status judged = judge_into(request, verdict);
   verdict.judge_ms = ms_since(start) - calls_ms_;
-  for (const auto& inputs : kept_)
-    (void)vary(*inputs, 0);  // a refusal may have left them as the last call had them
-  for (const Set& set : series_) (void)vary(*set.inputs, 0);
   verdict.accepted = judged.has_value();
   if (!judged) verdict.error_found = judged.error();
   verdict.sandbox = runner_ ? runner_->sandbox() : "no host code";

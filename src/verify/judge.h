@@ -70,16 +70,9 @@ class Judge {
     std::vector<graph::Bytes> bytes;
     std::vector<std::vector<uint64_t>> hashes;  // of each tensor's pieces
     Truth truth;
+    Truth looked_at;  // of those that only timed calls are made on: some rows
     double vendor_error = -1;
-    int variant = 0;                // of the contents, now
-    std::map<int, Truth> variants;  // some of each one's truth, shared by all candidates
-  };
-
-  // Words of an input that have traded places, by their offsets in bytes.
-  struct Trade {
-    size_t input;
-    int64_t a;
-    int64_t b;
+    std::optional<uint64_t> output_hash;  // of the outputs that the candidate made of them first
   };
 
   // What runs: the candidate or the vendor's kernel.
@@ -88,7 +81,7 @@ class Judge {
     std::map<std::string, Guarded> workspaces;  // those that share bytes as one
     runtime::Bindings placed;                   // each workspace in one of them
     std::set<std::string> prepared;             // of the workspaces' names: those kept for calls
-    std::optional<int> prepared_variant;        // of the inputs' contents that they are made of
+    const Inputs* prepared_of = nullptr;        // whose contents they are made of
   };
 
   // What calls are made on. There are several so that short calls can be timed in series on data
@@ -177,23 +170,21 @@ class Judge {
   Result<bool> check_sums(size_t n, const runtime::Buffer& data, const Inputs& inputs,
                           const Truth& truth, const Comparison& seen, const std::string& place);
 
-  // Timed calls, each on contents of its own (judge_timing.cpp).
-  std::vector<Trade> trades_of(int variant) const;
-  Status vary(Inputs& inputs, int variant);
-  int next_variant(const Inputs& inputs);
+  // Timed calls, on sets of inputs in turn (judge_timing.cpp).
+  Status make_ring(const Request& request);
   Result<const Truth*> truth_of(Inputs& inputs);
 
-  // Which call of a series is on new contents, and looked at: no candidate can know. All are at the
-  // end.
-  size_t chosen(size_t calls) const {
-    Random random(setup_.seed + sample_, "chosen");
-    return random.below(calls);
+  // The set of the ring that a sample's one call is made on, or of a series' many is looked at: no
+  // candidate can know.
+  size_t drawn(size_t sets) const {
+    Random random(setup_.seed + sample_, "drawn");
+    return random.below(sets);
   }
 
   runtime::Buffer part_of(const runtime::Buffer& whole) const;
-  Status before_sample(const Contender& who, const std::vector<Set>& sets, size_t calls);
-  Status after_sample(const Contender& candidate, const Request& request,
-                      const std::vector<Set>& sets, size_t calls);
+  Status before_sample(const Contender& who, size_t calls);
+  Status after_sample(const Contender& candidate, const Request& request, size_t calls);
+  Status same_bits(const Request& request, const Set& set);
   Result<uint64_t> hash_of(const Tensors& outputs);
 
   // What takes turns, and how.
@@ -202,12 +193,12 @@ class Judge {
     runtime::MeasureOptions options;
   };
 
-  Status make_series();
-  Status check_series(const std::vector<Set>& sets);
-  Result<Turns> take_turns(const Contest& contest, const Set& set);
-  Status second_clock(Contest contest, const Set& set);
-  Result<Contest> contest_of(std::vector<Contender>& contenders, const Request& request,
-                             const std::vector<Set>& sets);
+  Status check_ring();
+  Result<Turns> take_turns(const Contest& contest);
+  Status second_clock(Contest contest);
+  Result<Contest> contest_of(std::vector<Contender>& contenders, const Request& request);
+  runtime::MeasureOptions measuring(const Request& request) const;
+  Status time_strictly(const Contest& contest, Verdict& verdict);
   Status time_candidate(const Contender& candidate, const Request& request, Verdict& verdict);
   Status time_prepare(Contender& candidate, const Set& set, const Request& request,
                       Verdict& verdict);
@@ -237,17 +228,16 @@ class Judge {
   // Likewise, of those that are linear in a product's operand.
   std::vector<std::optional<graph::Projection>> projections_;
   graph::EvalOptions truth_options_;  // of the FP64 truth
-  std::vector<Set> series_;
+  std::vector<Set> ring_;      // what timed calls are made on; the first is of the screening
+  bool own_outputs_ = false;   // of each set of the ring
+  uint64_t judged_ = 0;        // candidates so far
   uint64_t sample_ = 0;        // samples so far
   uint64_t first_sample_ = 0;  // the measurement's first
-  uint64_t first_hash_ = 0;    // of the first outputs
-  int turn_ = 0;               // the variant before
-  double variants_ms_ = 0;     // spent on the truth of variants
+  double looked_at_ms_ = 0;    // spent on the truth of the ring's sets
   double sums_ms_ = 0;         // and on the last sums
   double calls_ms_ = 0;        // and on calls, of the candidate and the vendor
   int64_t input_bytes_ = 0;
   int64_t output_bytes_ = 0;
   bool shared_outputs_ = false;  // the vendor's are the candidate's
-  bool foreign_ = false;         // the last candidate's text was
 };
 }  // namespace warploom::verify

@@ -209,7 +209,7 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   const Inputs& inputs = *set.inputs;
   WARPLOOM_CHECK(run(candidate, set));
   WARPLOOM_CHECK(check_run(candidate, set, request.whole));
-  if (inputs.family == kScreening[0]) WARPLOOM_TRY(first_hash_, hash_of(set.outputs));
+  WARPLOOM_TRY(set.inputs->output_hash, hash_of(set.outputs));
   Evidence evidence{.family = inputs.family,
                     .seed = setup_.seed,
                     .reference_error = inputs.vendor_error,

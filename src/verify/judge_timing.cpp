@@ -1,11 +1,14 @@
-// Timed calls: each on contents of its own, which some rows of FP64 are known of, into poisoned
-// outputs, and looked at when it is done. A candidate cannot tell a call that is timed from one
-// that is checked: all are both.
+// Timed calls: each on a set of inputs drawn from a ring of them, of which some rows of FP64 are
+// known, into poisoned outputs, and looked at when it is done. A candidate cannot tell a call that
+// is timed from one that is checked: all are both.
 //
-// Contents are varied rather than made: in variant v some words of every input trade places, in
-// variant 0 none, so that going back is exact and the truth of a variant's rows is worked out once
-// for all candidates. The rows looked at are one that lies, by its share of the whole, where words
-// were traded, and one at random.
+// The rows that are looked at are drawn once for each set, at two places, and shared by all
+// candidates; of the set that a screening looks at, all that it knows is.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include "base/random.h"
 #include "codegen/prepare.h"
 #include "common/warm_up.h"
 #include "verify/judge.h"
@@ -14,104 +17,81 @@ namespace warploom::verify {
 namespace {
 // Problems up to this size may be short enough for a series.
 constexpr int64_t kSeriesBytes = 16 << 20;
-constexpr int64_t kMostSets = 16;
-constexpr int kVariants = 40;          // at most; more than a screening has samples
-constexpr double kCheapSumsMs = 4;     // what sums of a variant may take
-constexpr double kVariantsMs = 150;    // for their truth, until when no more are begun
+constexpr int64_t kMostSets = 16;      // of a series
+constexpr int64_t kRing = 3;           // sets of inputs, where calls are not made in series
+constexpr double kCheapSumsMs = 4;     // what sums of a set may take
+constexpr double kLookedAtMs = 150;    // for the truth of the ring's sets, until when more are made
 constexpr double kDearRow = 3e8;       // operations of a row that is too dear for any
 constexpr double kCheapWhole = 1e6;    // and of an output whose rows are all looked at
 constexpr int64_t kRowElements = 256;  // at least, of what is looked at at one place
 // Of a larger output so much is poisoned and scanned, at another place each time.
 constexpr int64_t kPartBytes = 4 << 20;
 constexpr int64_t kGpuPartBytes = 256 << 10;  // and where it must be copied for that
+constexpr int kStrictCalls = 9;               // that confirm a series
 
 bool has_atomic_arguments(const Kernel& kernel) {
   return std::ranges::any_of(kernel.args, [](const Argument& argument) { return argument.atomic; });
 }
 }  // namespace
 
-std::vector<Judge::Trade> Judge::trades_of(int variant) const {
-  std::vector<Trade> trades;
-  if (variant == 0) return trades;
-  const int64_t most = setup_.engine == Engine::cpu ? 64 : 2;  // each is two transfers to a GPU
-  Random random(setup_.seed + static_cast<uint64_t>(variant), "variant");
-  for (size_t i = 0; i < setup_.graph.inputs.size(); ++i) {
-    const int64_t words = graph::byte_count(setup_.graph.tensor(given_[i])) / 8;
-    if (words <= 1) continue;
-    const auto draw_word = [&] {
-      const uint64_t word = random.below(static_cast<uint64_t>(words));
-      return 8 * static_cast<int64_t>(word);
-    };
-    const int64_t count = std::clamp<int64_t>(words / 64, 1, most);
-    for (int64_t n = 0; n < count; ++n) {
-      // Braces: the first is drawn before the second.
-      trades.push_back({i, draw_word(), draw_word()});
-    }
-  }
-  return trades;
-}
-
-Status Judge::vary(Inputs& inputs, int variant) {
-  std::vector<Trade> trades = trades_of(inputs.variant);
-  std::ranges::reverse(trades);
-  std::ranges::copy(trades_of(variant), std::back_inserter(trades));
-  for (const Trade& trade : trades) {
-    auto* const data = const_cast<std::byte*>(inputs.bytes[trade.input].data());
-    std::swap_ranges(data + trade.a, data + trade.a + 8, data + trade.b);
-    for (const int64_t at : {trade.a, trade.b})
-      if (setup_.engine == Engine::cuda)
-        WARPLOOM_CHECK(device_->upload(inputs.tensors[trade.input].data, data + at, 8, at));
-  }
-  inputs.variant = variant;
-  return ok();
-}
-
-// The next in turn of those whose truth is affordable.
-int Judge::next_variant(const Inputs& inputs) {
-  const graph::OutputRows rows = graph::rows_of(setup_.graph);
-  const int64_t parts = rows.independent ? rows.count : 1;
-  if (setup_.flops / static_cast<double>(parts) > kDearRow) return 0;
-  ++turn_;
-  if (variants_ms_ < kVariantsMs) return turn_ % (1 + kVariants);
-  const auto known = static_cast<size_t>(turn_) % (1 + inputs.variants.size());
-  if (known == 0) return 0;
-  const auto place = static_cast<ptrdiff_t>(known) - 1;
-  return std::next(inputs.variants.begin(), place)->first;
-}
-
 // Rows of what the outputs should be for what the inputs hold now.
 Result<const Truth*> Judge::truth_of(Inputs& inputs) {
-  if (inputs.variant == 0 && !inputs.truth.blocks.empty()) return &inputs.truth;
-  Truth& truth = inputs.variants[inputs.variant];
-  std::vector<Block>& blocks = truth.blocks;
-  if (!blocks.empty()) return &truth;
+  if (!inputs.truth.blocks.empty()) return &inputs.truth;
+  Truth& truth = inputs.looked_at;
+  if (!truth.blocks.empty()) return &truth;
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<Trade> trades = trades_of(inputs.variant);
-  Random random(setup_.seed + static_cast<uint64_t>(inputs.variant), "looked at");
+  Random random(setup_.seed + sample_, "looked at");
   for (int output = 0; output < static_cast<int>(outputs_.size()); ++output) {
     const graph::OutputRows rows = graph::rows_of(setup_.graph, output);
     int64_t some = std::max<int64_t>(1, kRowElements / rows.elements);
     if (setup_.flops <= kCheapWhole) some = rows.count;
-    const auto count = static_cast<double>(rows.count);
     const int64_t last = std::max<int64_t>(0, rows.count - some);
-    double traded = random.uniform();
-    if (!trades.empty()) {
-      const Trade& one = trades[random.below(trades.size())];
-      const auto size = static_cast<double>(inputs.bytes[one.input].size());
-      traded = static_cast<double>(one.a) / size;
-    }
-    for (const double place : {traded, random.uniform()}) {
-      const auto row = static_cast<int64_t>(place * count);
-      const int64_t begin = std::clamp<int64_t>(row, 0, last);
+    constexpr int kPlaces = 2;
+    for (int place = 0; place < kPlaces; ++place) {
+      const auto begin = static_cast<int64_t>(random.below(static_cast<uint64_t>(last) + 1));
       const RowRange range{output, begin, std::min(rows.count, begin + some)};
-      WARPLOOM_TRY(blocks.emplace_back(),
+      WARPLOOM_TRY(truth.blocks.emplace_back(),
                    evaluate_block(setup_.graph, inputs.bytes, range, truth_options_));
       if (some >= rows.count) break;
     }
   }
   if (sums_ms_ <= kCheapSumsMs) WARPLOOM_TRY(truth.sums, sums_of(inputs));
-  variants_ms_ += ms_since(start);
+  looked_at_ms_ += ms_since(start);
   return &truth;
+}
+
+// The screening's first set, and others of its family: as many as make a series of calls, or a few
+// that calls are drawn from. A row that is too dear to evaluate leaves the first alone.
+Status Judge::make_ring(const Request& request) {
+  WARPLOOM_TRY(const Set first, set_of(kScreening[0], request.check_ms));
+  if (!ring_.empty()) {
+    ring_[0] = first;
+    return ok();
+  }
+  ring_.push_back(first);
+  const int64_t bytes = input_bytes_ + output_bytes_;
+  const int64_t cache = device_->info().cache_bytes;
+  own_outputs_ = setup_.engine == Engine::cuda && bytes <= kSeriesBytes;
+  int64_t sets = kRing;
+  if (own_outputs_)
+    sets = std::clamp<int64_t>(2 * cache / std::max<int64_t>(bytes, 1) + 1, 2, kMostSets);
+  const graph::OutputRows rows = graph::rows_of(setup_.graph);
+  const auto parts = static_cast<double>(rows.independent ? rows.count : 1);
+  if (!own_outputs_ && setup_.flops / parts > kDearRow) return ok();
+  for (int64_t set = 1; set < sets; ++set) {
+    if (!own_outputs_ && looked_at_ms_ > kLookedAtMs) return ok();
+    if (!own_outputs_ && sets * input_bytes_ > kKeepBytes && set > 1) return ok();
+    Set made{std::make_shared<Inputs>(), outputs_, vendor_outputs_};
+    made.inputs->family = kScreening[0];
+    const uint64_t seed = setup_.seed + 0x9e3779b9u * static_cast<uint64_t>(set);
+    WARPLOOM_CHECK(fill_inputs(*made.inputs, seed));
+    if (own_outputs_) WARPLOOM_TRY(made.outputs, make_outputs(*device_));
+    if (own_outputs_ && vendor_.kernel.bind)
+      WARPLOOM_TRY(made.vendor_outputs, make_outputs(here()));
+    WARPLOOM_CHECK(truth_of(*made.inputs));
+    ring_.push_back(std::move(made));
+  }
+  return ok();
 }
 
 // What is poisoned before a sample and scanned after it.
@@ -136,13 +116,13 @@ Result<uint64_t> Judge::hash_of(const Tensors& outputs) {
   return hash;
 }
 
-Status Judge::before_sample(const Contender& who, const std::vector<Set>& sets, size_t calls) {
+Status Judge::before_sample(const Contender& who, size_t calls) {
   ++sample_;
+  if (runner_ && is_candidate(who)) return ok();  // before every call it poisons all itself
   for (size_t i = 0; i < calls; ++i) {
-    for (const Guarded& output : outputs_of(who, sets[i]))
+    const Set& set = ring_[calls > 1 ? i : drawn(ring_.size())];
+    for (const Guarded& output : outputs_of(who, set))
       WARPLOOM_CHECK(device_->fill(part_of(output.data), kPoison));
-    if (is_candidate(who) && i == chosen(calls))
-      WARPLOOM_CHECK(vary(*sets[i].inputs, next_variant(*sets[i].inputs)));
   }
   for (const auto& [name, workspace] : who.workspaces)
     if (!who.prepared.contains(name))
@@ -150,9 +130,8 @@ Status Judge::before_sample(const Contender& who, const std::vector<Set>& sets, 
   return device_->synchronize();
 }
 
-Status Judge::after_sample(const Contender& candidate, const Request& request,
-                           const std::vector<Set>& sets, size_t calls) {
-  const Set& set = sets[chosen(calls)];
+Status Judge::after_sample(const Contender& candidate, const Request& request, size_t calls) {
+  const Set& set = ring_[drawn(ring_.size())];
   WARPLOOM_TRY(const Truth* const truth, truth_of(*set.inputs));
   std::vector<Comparison> seen;
   WARPLOOM_CHECK(compare_blocks(seen, set.outputs, truth->blocks, set.inputs->family));
@@ -167,45 +146,30 @@ Status Judge::after_sample(const Contender& candidate, const Request& request,
       WARPLOOM_CHECK(
           check_sums(output, data, *set.inputs, *truth, seen[output], "the output of timed calls"));
   }
-  const bool atomic = std::ranges::any_of(request.list.kernels, has_atomic_arguments);
-  Inputs& inputs = *sets[0].inputs;
-  const bool on_first_inputs = inputs.variant == 0 && calls == 1;
-  const bool in_turn = sample_ == first_sample_ || setup_.engine == Engine::cpu;
-  if (on_first_inputs && in_turn && !atomic) {
-    WARPLOOM_TRY(const uint64_t hash, hash_of(outputs_));
-    if (hash != first_hash_)
-      return fail({ErrorCode::kCandidateUnstable,
-                   "a candidate's output differs between two runs on the same inputs", "",
-                   "the same bits", "other bits",
-                   "declare atomic sums, or make the order of sums the same"});
-  }
+  if (calls == 1) WARPLOOM_CHECK(same_bits(request, set));
   if (setup_.engine == Engine::cuda) return ok();  // once, at the end
-  WARPLOOM_CHECK(vary(inputs, 0));
-  return check_run(candidate, sets[0], false);
+  return check_run(candidate, set, false);
 }
 
-Status Judge::make_series() {
-  const int64_t bytes = input_bytes_ + output_bytes_;
-  const int64_t cache = device_->info().cache_bytes;
-  if (!series_.empty() || setup_.engine != Engine::cuda || bytes > kSeriesBytes) return ok();
-  const int64_t enough = 2 * cache / std::max<int64_t>(bytes, 1) + 1;
-  const int64_t sets = std::clamp<int64_t>(enough, 2, kMostSets);
-  for (int64_t set = 1; set < sets; ++set) {
-    Set made{std::make_shared<Inputs>(), {}, {}};
-    made.inputs->family = kScreening[0];
-    const uint64_t seed = setup_.seed + 0x9e3779b9u * static_cast<uint64_t>(set);
-    WARPLOOM_CHECK(fill_inputs(*made.inputs, seed));
-    WARPLOOM_TRY(made.outputs, make_outputs(*device_));
-    if (vendor_.kernel.bind) WARPLOOM_TRY(made.vendor_outputs, make_outputs(here()));
-    series_.push_back(std::move(made));
-  }
+// The outputs are what the candidate made of these inputs before, where it did.
+Status Judge::same_bits(const Request& request, const Set& set) {
+  const bool in_turn = sample_ == first_sample_ || setup_.engine == Engine::cpu;
+  if (!in_turn || std::ranges::any_of(request.list.kernels, has_atomic_arguments)) return ok();
+  WARPLOOM_TRY(const uint64_t hash, hash_of(set.outputs));
+  std::optional<uint64_t>& known = set.inputs->output_hash;
+  if (known.value_or(hash) != hash)
+    return fail({ErrorCode::kCandidateUnstable,
+                 "a candidate's output differs between two runs on the same inputs", "",
+                 "the same bits", "other bits",
+                 "declare atomic sums, or make the order of sums the same"});
+  known = hash;
   return ok();
 }
 
-// What the last timed calls left: nothing unwritten, nothing outside, and near the vendor's where
-// there is one.
-Status Judge::check_series(const std::vector<Set>& sets) {
-  for (const Set& set : sets) {
+// What the last timed calls of a series left: nothing unwritten, nothing outside, and near the
+// vendor's where there is one.
+Status Judge::check_ring() {
+  for (const Set& set : ring_) {
     for (size_t i = 0; i < set.outputs.size(); ++i) {
       WARPLOOM_CHECK(check_guards(*device_, set.outputs[i], output(i).name));
       Comparison seen;
@@ -218,21 +182,14 @@ Status Judge::check_series(const std::vector<Set>& sets) {
   return ok();
 }
 
-Result<Turns> Judge::take_turns(const Contest& contest, const Set& set) {
-  std::vector<runtime::Buffer> inputs;
-  std::vector<runtime::Buffer> outputs;
-  for (size_t i = 0; i < setup_.graph.inputs.size(); ++i)
-    inputs.push_back(set.inputs->tensors[i].data);
-  for (const Guarded& output : outputs_) outputs.push_back(output.data);
-  turn_ = -1;  // the first sample is of variant 0
+Result<Turns> Judge::take_turns(const Contest& contest) {
   first_sample_ = sample_ + 1;
-  if (runner_) runner_->disturb(inputs, outputs, setup_.seed + sample_);
   (void)device_->clocks_agree();  // of what was timed before
   // A hang shows in the first call; here a busy machine may take its time, and warming up counts.
   const double expected_ms = 10 * contest.options.budget_ms + 20'000;
   announce_(true, expected_ms);
   std::vector<int> measured;  // beside this process
-  if (runner_) measured.push_back(runner_->process());
+  if (runner_ && runner_->process() > 0) measured.push_back(runner_->process());
   const runtime::NoiseWatch watch(measured, setup_.engine == Engine::cpu);
   auto samples = runtime::measure(*device_, contest.calls, contest.options);
   announce_(false, 0);
@@ -245,7 +202,7 @@ Result<Turns> Judge::take_turns(const Contest& contest, const Set& set) {
 }
 
 // What the clock outside says of the candidate's times.
-Status Judge::second_clock(Contest contest, const Set& set) {
+Status Judge::second_clock(Contest contest) {
   Status agreed = device_->clocks_agree();
   contest.calls.resize(1);
   contest.options.min_samples = 7;
@@ -256,17 +213,18 @@ Status Judge::second_clock(Contest contest, const Set& set) {
     // candidate hides is a share of it.
     contest.options.least_us *= 4;
     contest.options.most_times *= 4;
-    WARPLOOM_CHECK(take_turns(contest, set));
+    WARPLOOM_CHECK(take_turns(contest));
     agreed = device_->clocks_agree();
   }
   return agreed;
 }
 
-// One a set: each keeps its own of what it prepares, since each set has constants of its own.
+// One a set: in a series each keeps its own of what it prepares, since each set has constants of its
+// own. Where calls are drawn they share it, and prepare anew when the set is another.
 Result<std::vector<Judge::Contender>> Judge::contenders_for(const Contender& candidate,
                                                             const LaunchList& list, size_t sets) {
   std::vector<Contender> contenders(sets, candidate);
-  if (candidate.prepared.empty()) return contenders;
+  if (candidate.prepared.empty() || !own_outputs_) return contenders;
   for (size_t i = 1; i < sets; ++i) {
     contenders[i].workspaces.clear();
     WARPLOOM_CHECK(allocate_workspaces(list, contenders[i]));
@@ -291,67 +249,96 @@ Status Judge::time_prepare(Contender& candidate, const Set& set, const Request& 
       done = fail(one.error());
   }
   announce_(false, 0);
-  candidate.prepared_variant = set.inputs->variant;
+  candidate.prepared_of = set.inputs.get();
   WARPLOOM_CHECK(done);
   verdict.prepare_us = runtime::median_interval(us, setup_.seed).median_us;
   verdict.prepare_bytes = prepared_bytes(request.list);
   return ok();
 }
 
+runtime::MeasureOptions Judge::measuring(const Request& request) const {
+  const bool cpu = setup_.engine == Engine::cpu;
+  // Foreign calls are made and timed one by one.
+  const bool in_series = cpu && !request.foreign;
+  runtime::MeasureOptions options{.min_samples = request.min_samples,
+                                  .max_samples = request.max_samples,
+                                  .budget_ms = request.timing_ms,
+                                  .least_us = in_series ? runtime::kCpuSampleUs : 0.0,
+                                  .warm_us = in_series ? 5000.0 : 0.0,
+                                  .warm_up_ms = cpu || !request.warm_up ? 0.0 : wl::kGpuWarmUpMs,
+                                  .seed = setup_.seed};
+  if (!own_outputs_) options.short_us = 0;  // no recording of calls on several sets
+  options.pick = [this](size_t) { return drawn(ring_.size()); };
+  return options;
+}
+
 // The candidate's calls, the vendor's beside them where these are wanted, and how they are
 // measured. `contenders` are called as long as the contest is.
-Result<Judge::Contest> Judge::contest_of(std::vector<Contender>& contenders, const Request& request,
-                                         const std::vector<Set>& sets) {
+Result<Judge::Contest> Judge::contest_of(std::vector<Contender>& contenders,
+                                         const Request& request) {
   const bool has_vendor = vendor_.kernel.bind && request.beside_reference;
   Contest contest;
   contest.calls.resize(has_vendor ? 2 : 1);
-  for (size_t i = 0; i < sets.size(); ++i) {
-    WARPLOOM_TRY(contest.calls[0].emplace_back(), bind(contenders[i], sets[i]));
-    if (has_vendor) WARPLOOM_TRY(contest.calls[1].emplace_back(), bind(vendor_, sets[i]));
+  for (size_t i = 0; i < ring_.size(); ++i) {
+    WARPLOOM_TRY(contest.calls[0].emplace_back(), bind(contenders[i], ring_[i]));
+    if (has_vendor) WARPLOOM_TRY(contest.calls[1].emplace_back(), bind(vendor_, ring_[i]));
   }
-  const bool cpu = setup_.engine == Engine::cpu;
-  contest.options = {.min_samples = request.min_samples,
-                     .max_samples = request.max_samples,
-                     .budget_ms = request.timing_ms,
-                     .least_us = cpu ? runtime::kCpuSampleUs : 0.0,
-                     .warm_us = cpu ? 5000.0 : 0.0,
-                     .warm_up_ms = cpu || !request.warm_up ? 0.0 : wl::kGpuWarmUpMs,
-                     .seed = setup_.seed};
-  contest.options.around = [this, &contenders, &request, &sets](size_t which, size_t of,
-                                                                bool after) -> Status {
-    if (after) return which == 0 ? after_sample(contenders[0], request, sets, of) : ok();
-    WARPLOOM_CHECK(before_sample(which == 0 ? contenders[0] : vendor_, sets, of));
-    for (size_t i = 0; which == 0 && i < of; ++i) WARPLOOM_CHECK(prepare(contenders[i], sets[i]));
+  contest.options = measuring(request);
+  contest.options.around = [this, &contenders, &request](size_t which, size_t of,
+                                                         bool after) -> Status {
+    if (after) return which == 0 ? after_sample(contenders[0], request, of) : ok();
+    WARPLOOM_CHECK(before_sample(which == 0 ? contenders[0] : vendor_, of));
+    if (which != 0) return ok();
+    if (of == 1) return prepare(contenders[own_outputs_ ? drawn(ring_.size()) : 0],
+                                ring_[drawn(ring_.size())]);
+    for (size_t i = 0; i < of; ++i) WARPLOOM_CHECK(prepare(contenders[i], ring_[i]));
     return ok();
   };
   return contest;
 }
 
+// Calls one by one, each as if it were the first, beside the figures of a series.
+Status Judge::time_strictly(const Contest& contest, Verdict& verdict) {
+  Contest strict = contest;
+  strict.calls.resize(1);
+  strict.options.least_us = 0;
+  strict.options.warm_us = 0;
+  strict.options.min_samples = kStrictCalls;
+  strict.options.max_samples = kStrictCalls;
+  WARPLOOM_TRY(const Turns turns, take_turns(strict));
+  const runtime::Samples& samples = turns.samples.front();
+  verdict.strict_us = samples.median_us;
+  verdict.strict_low_us = samples.low_us;
+  verdict.strict_high_us = samples.high_us;
+  return ok();
+}
+
 Status Judge::time_candidate(const Contender& candidate, const Request& request, Verdict& verdict) {
-  WARPLOOM_CHECK(make_series());
-  std::vector<Set> sets(1);
-  WARPLOOM_TRY(sets[0], set_of(kScreening[0], request.check_ms));
-  std::ranges::copy(series_, std::back_inserter(sets));
+  WARPLOOM_CHECK(make_ring(request));
   WARPLOOM_TRY(std::vector<Contender> contenders,
-               contenders_for(candidate, request.list, sets.size()));
-  WARPLOOM_TRY(const Contest contest, contest_of(contenders, request, sets));
+               contenders_for(candidate, request.list, ring_.size()));
+  WARPLOOM_TRY(const Contest contest, contest_of(contenders, request));
   vendor_known_.flops = setup_.flops;
   vendor_known_.archived_us = request.reference_known_us;
-  const auto measure_once = [&] { return take_turns(contest, sets[0]); };
+  const auto measure_once = [&] { return take_turns(contest); };
   WARPLOOM_TRY(const Turns turns, believable_turns(measure_once, vendor_known_));
   take_figures(verdict, turns, setup_.seed);
-  WARPLOOM_CHECK(time_prepare(contenders[0], sets[0], request, verdict));
+  WARPLOOM_CHECK(time_prepare(contenders[0], ring_[0], request, verdict));
   verdict.floor_us = setup_.floor_us;
   // 3 % for the clock's own error: datasheet rates are not reached by that much.
   if (verdict.median_us < 0.97 * setup_.floor_us)
     return fail({ErrorCode::kCandidateTooFast, "a candidate was faster than the hardware can be",
                  "", fmt::format("at least {:.3f} us", setup_.floor_us),
                  fmt::format("{:.3f} us", verdict.median_us)});
-  const Status agreed = second_clock(contest, sets[0]);
-  if (runner_ || !agreed) return agreed;
+  if (runner_) {
+    verdict.path = request.foreign ? "strict" : "series";
+    verdict.overhead_us = runner_->overhead().median_us;
+    verdict.overhead_spread_us = runner_->overhead().spread_us;
+    return request.whole && !request.foreign ? time_strictly(contest, verdict) : ok();
+  }
+  WARPLOOM_CHECK(second_clock(contest));
   // The other sets were used only if the calls were short enough to be timed in series.
-  if (turns.samples.front().calls_per_sample > 1) WARPLOOM_CHECK(check_series(sets));
-  WARPLOOM_CHECK(vary(*sets[0].inputs, 0));
-  return check_run(candidate, sets[0], false);
+  if (turns.samples.front().calls_per_sample > 1) WARPLOOM_CHECK(check_ring());
+  return check_run(candidate, ring_[0], false);
 }
 }  // namespace warploom::verify

@@ -1,62 +1,122 @@
 #include "verify/runner.h"
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include "verify/oracle.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "base/rows.h"
+#include "codegen/launch_list.h"
+#include "codegen/prepare.h"
+#include "cpu/pool.h"
+#include "graph/parallel.h"
+#include "runtime/executor.h"
+#include "verify/cell.h"
+#include "verify/cell_code.h"
+#include "verify/shared_memory.h"
 
 namespace warploom::verify {
-using nlohmann::json, runtime::Buffer, runtime::Call;
+using runtime::Bindings, runtime::Buffer, runtime::Call, runtime::LoadedKernel;
 
-bool peer_main(const char* command, int words, int argc, char** argv, int* status,
-               const std::function<int(Channel&, char* memory)>& work) {
-  if (argc < 2 || std::strcmp(argv[1], command) != 0) return false;
-  *status = 2;
-  if (argc != words) return true;
-  set_cache_folder(argv[3]);
-  Channel channel(std::atoi(argv[2]));
-  ::fcntl(std::atoi(argv[2]), F_SETFD,
-          FD_CLOEXEC);  // compilers and candidates have no business with it
-  const int file = words > 4 ? std::atoi(argv[4]) : -1;
-  char* const memory = file >= 0 ? SharedMemory::map(file) : nullptr;
-  if (file >= 0) ::close(file);
-  if (file < 0 || memory) *status = work(channel, memory);
-  return true;
+namespace {
+constexpr int64_t kMargin = 64 << 10;    // on both sides of an input's copy
+constexpr int64_t kPiece = 1 << 20;      // of memory that threads share
+constexpr int kMostRounds = 4;           // that a checked kernel's blocks are cut into
+constexpr int64_t kMostMixed = int64_t{1} << 31;  // blocks whose order can be mixed
+constexpr size_t kIdleRounds = 31;       // without work, that are remembered
+constexpr size_t kFirstIdleRounds = 7;   // that are made at once
+
+int cores() {
+  return static_cast<int>(wl::allowed_cores().size());
 }
 
+void for_pieces(int64_t bytes, const std::function<void(int64_t from, int64_t count)>& work) {
+  graph::parallel_for(ceil_div(bytes, kPiece), 0, [&](int64_t piece) {
+    const int64_t from = piece * kPiece;
+    work(from, std::min(kPiece, bytes - from));
+  });
+}
+
+void copy_bytes(void* to, const void* from, int64_t bytes) {
+  for_pieces(bytes, [&](int64_t at, int64_t count) {
+    std::memcpy(static_cast<char*>(to) + at, static_cast<const char*>(from) + at,
+                static_cast<size_t>(count));
+  });
+}
+
+bool same_bytes(const void* a, const void* b, int64_t bytes) {
+  std::atomic<bool> same = true;
+  for_pieces(bytes, [&](int64_t at, int64_t count) {
+    if (std::memcmp(static_cast<const char*>(a) + at, static_cast<const char*>(b) + at,
+                    static_cast<size_t>(count)) != 0)
+      same = false;
+  });
+  return same;
+}
+
+void fill_words(void* to, uint32_t word, int64_t bytes) {
+  for_pieces(bytes, [&](int64_t at, int64_t count) {
+    char* const begin = static_cast<char*>(to) + at;
+    std::fill_n(reinterpret_cast<uint32_t*>(begin), count / 4, word);
+    std::memcpy(begin + count / 4 * 4, &word, static_cast<size_t>(count % 4));
+  });
+}
+
+// Who reads what no kernel wrote gets some 1e16, or the like of another type.
+uint32_t garbage(Random& random) {
+  return 0x5a000000u | static_cast<uint32_t>(random.below(1 << 24));
+}
+
+tl::unexpected<Error> wrote_outside(const std::string& name) {
+  return fail({ErrorCode::kCandidateWroteInput, "a candidate wrote outside its buffers", name,
+               "writes within the output", "changed bytes before or behind the buffer"});
+}
+}  // namespace
+
 Result<std::unique_ptr<Runner>> Runner::open(runtime::Executor& here) {
-  constexpr int64_t kAddresses =
-      8;  // for each byte that is free now: buffers come and go in many sizes
+  // For each byte that is free now: buffers come and go in many sizes.
+  constexpr int64_t kAddresses = 8;
   std::unique_ptr<Runner> made(new Runner(here));
   WARPLOOM_TRY(const int64_t room, here.free_memory());
   made->memory_ = SharedMemory::make(kAddresses * room);
   if (!made->memory_)
     return fail({ErrorCode::kOutOfMemory, "no memory can be shared with a candidate's process", "",
                  fmt::format("{} bytes", room), std::strerror(errno), "raise ulimit -v"});
-  WARPLOOM_CHECK(made->renew());
   return made;
 }
 
-Status Runner::renew() {
-  process_.end(true);
-  sandbox_.clear();
-  return process_.start("/proc/self/exe", kRunCommand, memory_->file(), true);
+void Runner::begin(const RunnerOptions& options) {
+  restore_margins();  // a candidate that changed some was refused for it
+  options_ = options;
+  random_ = Random(options.seed, "runner");
+  images_.clear();
+  waiting_.clear();
+  cell_.reset();
+  cell_list_.reset();
+  prepared_.clear();
+  copies_.clear();
+  margins_.clear();
+  scratch_.clear();
 }
 
-Result<json> Runner::ask(const json& message) {
-  if (sandbox_.empty())  // its greeting, which nobody waits for before there is something to say
-    if (const auto greeting = process_.channel->receive(-1))
-      sandbox_ = greeting->value("sandbox", "");
-  process_.channel->send(message);
-  std::optional<json> answer;
-  while (!answer && !process_.channel->closed()) answer = process_.channel->receive(-1);
-  if (answer && answer->contains("error")) return fail(error_from_json(answer->at("error")));
-  if (answer) return std::move(*answer);
-  const int status = process_.end(false);
-  if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
-  ::signal(WTERMSIG(status), SIG_DFL);
-  ::raise(WTERMSIG(status));
-  ::_exit(1);
+int Runner::process() const {
+  return cell_ ? cell_->process() : 0;
 }
 
 Result<Buffer> Runner::allocate(int64_t bytes) {
@@ -64,84 +124,359 @@ Result<Buffer> Runner::allocate(int64_t bytes) {
   return runtime::host_buffer(bytes, room, [&](int64_t size) { return memory_->allocate(size); });
 }
 
+// What waits poisons its buffers itself.
 Status Runner::fill(const Buffer& buffer, uint32_t word) {
-  if (!recording_ && waiting_.empty()) return here_.fill(buffer, word);
-  waiting_.push_back(
-      {kFill, memory_->offset(buffer.address()), buffer.bytes(), static_cast<int64_t>(word)});
-  return ok();
+  return here_.fill(buffer, word);
 }
 
-Result<runtime::LoadedKernel> Runner::load_kernel(const Kernel& kernel, const std::string& image) {
-  untimed_ = 0;
-  const int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
-  WARPLOOM_TRY(const json loaded, ask({{"load", image},
-                                       {"name", kernel.name},
-                                       {"blocks", blocks},
-                                       {"scratch", kernel.shared_bytes}}));
-  return [this, id = loaded.value("kernel", int64_t{0})](
-             const std::vector<void*>& addresses) -> Result<Call> {
-    Step step = {id};
-    for (const void* address : addresses) step.push_back(memory_->offset(address));
-    return [this, step] {
-      waiting_.push_back(step);
-      return ok();
-    };
-  };
+Result<LoadedKernel> Runner::load_kernel(const Kernel& kernel, const std::string& image) {
+  images_[&kernel] = image;
+  return LoadedKernel();  // bound() knows it by its place in the list
 }
 
-Result<double> Runner::carry_out(const std::vector<Step>& steps, int times, bool backwards) {
-  json message = disturbances_;
-  message.update({{"steps", steps}, {"times", times}, {"backwards", backwards}, {"seed", seed_}});
-  WARPLOOM_TRY(const json done, ask(message));
-  return done.value("us", 0.0);
+Result<Call> Runner::bound(const std::shared_ptr<const LaunchList>& list,
+                           const std::vector<LoadedKernel>&, const std::vector<size_t>& numbers,
+                           const Bindings& buffers) {
+  for (const size_t number : numbers)
+    for (const Argument& argument : list->kernels[number].args)
+      if (!buffers.contains(argument.buffer))
+        return fail({ErrorCode::kPlanInvalid, "a buffer is not bound", argument.buffer,
+                     "a buffer of that name", "none", "bind every constant and workspace"});
+  return Call([this, work = Work{list, numbers, buffers}] {
+    waiting_.push_back(work);
+    return ok();
+  });
 }
 
 Status Runner::synchronize() {
-  if (waiting_.empty()) return ok();
-  WARPLOOM_CHECK(carry_out(std::exchange(waiting_, {}), 1, ++untimed_ % 2 == 1));
+  for (const Work& work : std::exchange(waiting_, {})) WARPLOOM_CHECK(check_call(work));
   return ok();
-}
-
-void Runner::disturb(const std::vector<Buffer>& inputs, const std::vector<Buffer>& outputs,
-                     uint64_t seed) {
-  const auto words = [&](const std::vector<Buffer>& buffers, int64_t size) {
-    std::vector<Words> all;
-    for (const Buffer& buffer : buffers)
-      if (buffer.bytes() >= size)
-        all.emplace_back(memory_->offset(buffer.address()), buffer.bytes() / size);
-    return all;
-  };
-  disturbances_ = {{"swapped", words(inputs, 8)}, {"poked", words(outputs, 4)}};
-  seed_ = seed;
 }
 
 Result<double> Runner::time_us(const Call& work, int times) {
   WARPLOOM_CHECK(synchronize());
-  recording_ = true;
-  const Result<double> once =
-      here_.time_us(work, 1);  // of work that launches nothing there, and ran here
-  recording_ = false;
-  const std::vector<Step> steps = std::exchange(waiting_, {});
-  if (!once || steps.empty()) return once && times > 1 ? here_.time_us(work, times) : once;
-  ++seed_;
-  const auto start = std::chrono::steady_clock::now();
-  // What a message and the disturbances take without the work, by both clocks; no more is granted
-  // than they can take.
-  WARPLOOM_TRY(const double disturbed_us, carry_out({}, times));
-  const double idle_ms = std::min(ms_since(start), 0.3 + 1e-3 * times);
-  const double from_ms = ms_since(start);
-  WARPLOOM_TRY(const double us, carry_out(steps, times));
-  const double inside = std::max(0.0, us - std::min<double>(disturbed_us, times));
-  const double outside = 1e3 * (ms_since(start) - from_ms - idle_ms);
-  constexpr double kWay = 50;
-  constexpr double kShare = 0.1;  // what may lie between the clocks: of a message, us; of the work
-  const bool agree = outside <= (1 + kShare) * inside + kWay;
-  // A short one that disagrees tells nothing. One that agrees counts, or of short calls those alone
-  // would that were disturbed.
-  if (agree || outside > 10 * kWay) {
-    ++samples_;
-    agreeing_ += agree;
+  // The vendor's calls launch nothing here: they have run when this is over.
+  const Result<double> once = here_.time_us(work, 1);
+  const std::vector<Work> works = std::exchange(waiting_, {});
+  if (!once || works.empty()) return once && times > 1 ? here_.time_us(work, times) : once;
+  return times == 1 && works.size() == 1 ? timed_call(works[0]) : series(works, times);
+}
+
+bool Runner::is_input(const Work& work, const std::string& name) const {
+  const bool written = contains(work.list->outputs, name, &BufferSpec::name) ||
+                       contains(work.list->workspaces, name, &BufferSpec::name);
+  return !written;
+}
+
+bool Runner::is_preparation(const Work& work) const {
+  return !work.kernels.empty() && warploom::prepares(*work.list, work.kernels[0]);
+}
+
+std::vector<SharedMemory::Extent> Runner::extents_of(const Work& work) const {
+  std::map<int64_t, int64_t> found;  // bytes, by their beginnings
+  for (const auto& [name, buffer] : work.buffers) {
+    if (is_input(work, name)) continue;
+    const SharedMemory::Extent extent = memory_->extent_of(buffer.address());
+    found[extent.offset] = extent.bytes;
   }
-  return (agree ? inside : outside) / times;
+  std::vector<SharedMemory::Extent> all;
+  for (const auto& [offset, bytes] : found) all.push_back({offset, bytes});
+  return all;
+}
+
+Status Runner::make_copies(const Work& work) {
+  copies_.clear();
+  for (const auto& [name, buffer] : work.buffers) {
+    if (!is_input(work, name)) continue;
+    Copy& copy = copies_[name];
+    copy.bytes = buffer.bytes();
+    copy.memory = memory_->allocate(copy.bytes + 2 * kMargin);
+    if (!copy.memory)
+      return fail({ErrorCode::kOutOfMemory, "no memory for a candidate's inputs", name,
+                   fmt::format("{} bytes", copy.bytes), "none left", "take a smaller problem"});
+    copy.whole = memory_->extent_of(copy.memory.get()).bytes;
+  }
+  return ok();
+}
+
+Status Runner::take_scratch(const LaunchList& list, int threads) {
+  scratch_bytes_ = 0;
+  for (const Kernel& kernel : list.kernels)
+    scratch_bytes_ = std::max(scratch_bytes_, kernel.shared_bytes);
+  scratch_.clear();
+  if (scratch_bytes_ == 0) return ok();
+  for (int thread = 0; thread < threads; ++thread) {
+    scratch_.push_back(memory_->allocate(scratch_bytes_));
+    if (scratch_.back()) continue;
+    return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", "", "its scratch",
+                 "no room", "take a smaller schedule"});
+  }
+  return ok();
+}
+
+// What lies in what is mapped, and in no buffer.
+void Runner::note_margins(const Work& work) {
+  struct Part {
+    int64_t begin;
+    int64_t end;
+    std::string name;
+  };
+  std::vector<Part> parts;
+  for (const auto& [name, buffer] : work.buffers) {
+    const int64_t begin = memory_->offset(buffer.address());
+    if (!is_input(work, name)) parts.push_back({begin, begin + buffer.bytes(), name});
+  }
+  std::ranges::sort(parts, {}, &Part::begin);
+  margins_.clear();
+  for (const SharedMemory::Extent& extent : extents_) {
+    int64_t at = extent.offset;
+    const int64_t end = extent.offset + extent.bytes;
+    const auto add = [&](int64_t to, const std::string& name) {
+      if (to > at)
+        margins_.push_back({memory_->base() + at,
+                            {memory_->base() + at, static_cast<size_t>(to - at)}, name});
+    };
+    std::string beside;
+    for (const Part& part : parts) {
+      if (part.begin < extent.offset || part.begin >= end) continue;
+      add(part.begin, part.name);
+      at = std::max(at, part.end);
+      beside = part.name;
+    }
+    add(end, beside);
+  }
+}
+
+Status Runner::hold(const Work& work) {
+  std::vector<SharedMemory::Extent> wanted = extents_of(work);
+  const auto same = [](const SharedMemory::Extent& a, const SharedMemory::Extent& b) {
+    return a.offset == b.offset && a.bytes == b.bytes;
+  };
+  const bool fits = cell_ && cell_list_ == work.list && std::ranges::equal(wanted, extents_, same);
+  if (fits && cell_->process() > 0) return ok();
+  cell_.reset();
+  cell_list_ = work.list;
+  extents_ = std::move(wanted);
+  WARPLOOM_CHECK(make_copies(work));
+  note_margins(work);
+  int threads = 1;
+  CellOptions options{.mapped = extents_, .seed = random_.next()};
+  for (const Kernel& kernel : work.list->kernels) {
+    WARPLOOM_TRY(std::string image, read_file(images_.at(&kernel)));
+    options.functions.push_back({std::move(image), kernel.name});
+    const int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+    threads = std::max(threads, static_cast<int>(std::min<int64_t>(blocks, cores())));
+  }
+  WARPLOOM_CHECK(take_scratch(*work.list, threads));
+  options.threads = threads;
+  for (const auto& [name, copy] : copies_)
+    options.mapped.push_back(memory_->extent_of(copy.memory.get()));
+  for (const auto& scratch : scratch_) options.mapped.push_back(memory_->extent_of(scratch.get()));
+  WARPLOOM_TRY(cell_, Cell::start(memory_, options));
+  sandbox_ = cell_->held();
+  idle_us_.clear();
+  return ok();
+}
+
+// As it was before any call.
+void Runner::renew(const Work& work) {
+  const uint32_t margin = garbage(random_);
+  for (const auto& [name, copy] : copies_) {
+    char* const begin = static_cast<char*>(copy.memory.get());
+    const int64_t behind = kMargin + copy.bytes;
+    fill_words(begin, margin, kMargin);
+    copy_bytes(begin + kMargin, work.buffers.at(name).address(), copy.bytes);
+    fill_words(begin + behind, margin, copy.whole - behind);
+  }
+  const bool preparation = is_preparation(work);
+  for (const auto& [name, buffer] : work.buffers) {
+    if (is_input(work, name)) continue;
+    const auto kept = prepared_.find(name);
+    if (preparation || kept == prepared_.end())
+      fill_words(buffer.address(), runtime::kPoison, buffer.bytes());
+    else
+      copy_bytes(buffer.address(), kept->second.data(), buffer.bytes());
+  }
+  restore_margins();
+  for (const auto& scratch : scratch_)
+    fill_words(scratch.get(), garbage(random_), memory_->extent_of(scratch.get()).bytes);
+  cell_->renew(random_.next());
+}
+
+// What the preparation made is there again in every call.
+void Runner::keep_prepared(const Work& work) {
+  for (const BufferSpec& spec : prepared_buffers(*work.list)) {
+    const Buffer& buffer = work.buffers.at(spec.name);
+    prepared_[spec.name].assign(static_cast<const char*>(buffer.address()),
+                                static_cast<size_t>(buffer.bytes()));
+  }
+}
+
+Status Runner::look_at_inputs(const Work& work) const {
+  for (const auto& [name, copy] : copies_) {
+    const char* const begin = static_cast<const char*>(copy.memory.get());
+    if (!same_bytes(begin + kMargin, work.buffers.at(name).address(), copy.bytes))
+      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name,
+                   "the input as it was", "other bytes"});
+    // All words of the margins are the same.
+    const int64_t behind = kMargin + copy.bytes;
+    uint32_t word = 0;
+    std::memcpy(&word, begin, sizeof word);
+    const auto is_margin = [&](const char* from, int64_t bytes) {
+      for (int64_t at = 0; at < bytes; ++at)
+        if (from[at] != reinterpret_cast<const char*>(&word)[at % 4]) return false;
+      return true;
+    };
+    if (!is_margin(begin, kMargin) || !is_margin(begin + behind, copy.whole - behind))
+      return wrote_outside(name);
+  }
+  return ok();
+}
+
+void Runner::restore_margins() {
+  for (const Margin& one : margins_) std::memcpy(one.begin, one.bytes.data(), one.bytes.size());
+}
+
+Status Runner::look_at_margins() const {
+  for (const Margin& one : margins_)
+    if (std::memcmp(one.begin, one.bytes.data(), one.bytes.size()) != 0)
+      return wrote_outside(one.name);
+  return ok();
+}
+
+std::vector<CellLaunch> Runner::launches_of(const Work& work) const {
+  std::vector<CellLaunch> launches;
+  const auto address_of = [&](const std::string& name) {
+    const auto copy = copies_.find(name);
+    if (copy == copies_.end()) return cell_->address_of(work.buffers.at(name).address());
+    return cell_->address_of(static_cast<const char*>(copy->second.memory.get()) + kMargin);
+  };
+  for (const size_t number : work.kernels) {
+    const Kernel& kernel = work.list->kernels[number];
+    CellLaunch launch{.function = static_cast<int>(number)};
+    launch.blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+    launch.end = launch.blocks;
+    for (const Argument& argument : kernel.args) {
+      launch.buffers.push_back(address_of(argument.buffer));
+      if (!argument.zeroed) continue;
+      const auto bytes = static_cast<uint64_t>(work.buffers.at(argument.buffer).bytes());
+      const int64_t pieces = ceil_div(static_cast<int64_t>(bytes), kFillPiece);
+      launches.push_back({.function = CellLaunch::kFill,
+                          .buffers = {launch.buffers.back(), bytes, 0},
+                          .blocks = pieces,
+                          .end = pieces});
+    }
+    launches.push_back(std::move(launch));
+  }
+  return launches;
+}
+
+std::vector<uint64_t> Runner::scratch_addresses() const {
+  std::vector<uint64_t> addresses;
+  for (const auto& scratch : scratch_) addresses.push_back(cell_->address_of(scratch.get()));
+  return addresses;
+}
+
+int Runner::threads_of(const CellLaunch& launch) const {
+  return static_cast<int>(std::clamp<int64_t>(launch.blocks, 1, cores()));
+}
+
+Status Runner::check_call(const Work& work) {
+  WARPLOOM_CHECK(hold(work));
+  renew(work);
+  for (CellLaunch& launch : launches_of(work)) {
+    const int64_t blocks = launch.blocks;
+    if (blocks > 1 && blocks < kMostMixed) {
+      launch.first = static_cast<int64_t>(random_.below(static_cast<uint64_t>(blocks)));
+      do launch.stride = 1 + static_cast<int64_t>(random_.below(static_cast<uint64_t>(blocks)));
+      while (std::gcd(launch.stride, blocks) != 1);
+    }
+    std::set<int64_t> cuts = {blocks};
+    for (uint64_t more = random_.below(kMostRounds); more > 0; --more)
+      cuts.insert(1 + static_cast<int64_t>(random_.below(static_cast<uint64_t>(blocks))));
+    launch.begin = 0;
+    for (const int64_t cut : cuts) {
+      launch.end = cut;
+      const auto most = static_cast<uint64_t>(threads_of(launch));
+      const auto threads = 1 + static_cast<int>(random_.below(most));
+      WARPLOOM_CHECK(cell_->run({.launches = {launch},
+                                 .threads = threads,
+                                 .scratch = scratch_addresses(),
+                                 .limit_ms = options_.limit_ms}));
+      launch.begin = cut;
+    }
+  }
+  WARPLOOM_CHECK(look_at_inputs(work));
+  WARPLOOM_CHECK(look_at_margins());
+  if (is_preparation(work)) keep_prepared(work);
+  return ok();
+}
+
+Status Runner::measure_overhead(int threads) {
+  std::deque<double>& known = idle_us_[threads];
+  const size_t wanted = known.empty() ? kFirstIdleRounds : 1;
+  for (size_t i = 0; i < wanted; ++i) {
+    const CellLaunch nothing{.blocks = threads, .end = threads};
+    WARPLOOM_TRY(const double us, cell_->run({.launches = {nothing}, .threads = threads}));
+    known.push_back(us);
+    if (known.size() > kIdleRounds) known.pop_front();
+  }
+  return ok();
+}
+
+namespace {
+double at_share(const std::deque<double>& values, double share) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  const auto last = static_cast<double>(sorted.size() - 1);
+  return sorted[static_cast<size_t>(share * last + 0.5)];
+}
+}  // namespace
+
+Runner::Overhead Runner::overhead() const {
+  Overhead most;
+  for (const auto& [threads, known] : idle_us_) {
+    const double spread = at_share(known, 0.9) - at_share(known, 0.1);
+    if (spread >= most.spread_us) most = {at_share(known, 0.5), spread};
+  }
+  return most;
+}
+
+Result<double> Runner::timed_call(const Work& work) {
+  WARPLOOM_CHECK(hold(work));
+  renew(work);
+  double all_us = 0;
+  for (const CellLaunch& launch : launches_of(work)) {
+    const int threads = threads_of(launch);
+    WARPLOOM_CHECK(measure_overhead(threads));
+    WARPLOOM_TRY(const double us, cell_->run({.launches = {launch},
+                                              .threads = threads,
+                                              .scratch = scratch_addresses(),
+                                              .limit_ms = options_.limit_ms}));
+    all_us += std::max(0.0, us - at_share(idle_us_.at(threads), 0.5));
+  }
+  WARPLOOM_CHECK(look_at_margins());
+  return all_us;
+}
+
+Result<double> Runner::series(const std::vector<Work>& works, int times) {
+  WARPLOOM_CHECK(hold(works[0]));
+  renew(works[0]);
+  std::vector<CellLaunch> launches;
+  int threads = 1;
+  for (const Work& work : works) {
+    for (CellLaunch& launch : launches_of(work)) {
+      threads = std::max(threads, threads_of(launch));
+      launches.push_back(std::move(launch));
+    }
+  }
+  WARPLOOM_CHECK(measure_overhead(threads));
+  WARPLOOM_TRY(const double us, cell_->run({.launches = std::move(launches),
+                                            .times = times,
+                                            .threads = threads,
+                                            .scratch = scratch_addresses(),
+                                            .limit_ms = options_.limit_ms * times}));
+  WARPLOOM_CHECK(look_at_margins());
+  return std::max(0.0, us - at_share(idle_us_.at(threads), 0.5)) / times;
 }
 }  // namespace warploom::verify

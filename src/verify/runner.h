@@ -1,98 +1,147 @@
-// Runner: the executor of CPU candidates, whose code runs in another process.
+// Runner: the executor of CPU candidates, whose code runs in a cell (cell.h).
 //
-// The evaluator knows the answers; a candidate is machine code that could look for them. So the
-// evaluator starts this program once more, `PROGRAM __run SOCKET CACHE MEMORY`, and hands it
-// nothing but a socket and the memory where inputs, outputs and workspaces lie, which both map.
-// FP64 values, the vendor's kernel and its outputs, and the verdict stay on this side.
+//   WARPLOOM_TRY(const auto runner, Runner::open(*here));  // an Executor: allocate() gives memory
+//                                                          // of which a cell can map parts
+//   runner->begin({.seed = 7, .limit_ms = 10'000});        // a candidate
+//   WARPLOOM_TRY(Runnable gemm, runner->load(list, binary));
+//   WARPLOOM_TRY(Call call, gemm.bind(…));
+//   call();                                                // launches wait, as a GPU's do, until
+//   runner->synchronize();                                 // here: a checked call
+//   runner->time_us(call, 1);                              // a timed one; 12: a series of twelve
 //
-//   WARPLOOM_TRY(const auto runner, Runner::open(*here));  // an Executor: allocate() gives shared
-//   memory WARPLOOM_TRY(Runnable gemm, runner->load(list, binary)); WARPLOOM_TRY(const Call call,
-//   gemm.bind(…)); call(); runner->synchronize();                         // launches are
-//   asynchronous, as a GPU's: they leave in one message
+// Every call is the first. Before it all that a cell can write to is as new: the outputs and
+// workspaces are poisoned, what lies round them is as it was, scratch and stacks hold what the seed
+// says, and the inputs are copied from buffers that the cell does not map. What a list prepares
+// (codegen/prepare.h) is put back to what the preparation made of it. After a checked call the
+// inputs' copies must be as they were, and so must what lies round all buffers.
 //
-// The runner is shut in before it loads anything (runner_process.cpp). When it dies, this process
-// ends in the same way, for whoever judges to see; so a crash, a kill and a forbidden system call
-// need no second way of being told.
+// A checked call runs each kernel's blocks in a random order, cut into a few rounds at random, on a
+// random number of threads. A timed call runs them in order, all at once, on all cores; its time is
+// this process's clock's, less what letting go and standing still take without work (the median of
+// rounds without work before it). A series runs a call again and again without any of this between:
+// for kernels that Warploom itself wrote in this process, which are too short for one call's time.
 //
-// time_us() takes two clocks: the runner's, which does not count the message's way, and our own,
-// which no candidate can reach. Where they contradict each other ours counts: a busy machine comes
-// between them now and then, and clocks_agree() tells that from a candidate that forges the other.
-// Calls that are repeated within a sample are disturbed: before each but the last, two words of
-// every input trade places until it is done, and before each but the first a word of every output
-// is poisoned, so that no answer can be used twice. Calls of `here`, the vendor's, run in this
-// process and are timed by our own clock alone. Within the room only.
-//
-//   evaluator → runner   {"load": "/…/5f.image", "name": "gemm", "blocks": 64, "scratch": 8192}
-//                        {"steps": [[0, 4096, …], …], "times": 12, "swapped": [[4096, 512], …],
-//                        "poked": […], "seed": 5, "backwards": false}
-//   runner → evaluator   {"sandbox": "rlimits, …"} once   {"kernel": 0}   {"us": 812.5}   {"error":
-//   …}
+// Calls of `here`, the vendor's, run in this process. Within the room only.
 #pragma once
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/random.h"
+#include "codegen/launch_list.h"
 #include "runtime/executor.h"
-#include "verify/channel.h"
+#include "verify/cell.h"
 #include "verify/shared_memory.h"
 
 namespace warploom::verify {
-// One thing to do: {kernel, addresses…} or {kFill, address, bytes, word}, which repeats the word.
-// Addresses are in the memory.
-using Step = std::vector<int64_t>;
-inline constexpr int64_t kFill = -1;
-using Words = std::pair<int64_t,
-                        int64_t>;  // where, and how many of 8 bytes (4 where they are poked)
-
-inline constexpr const char* kRunCommand = "__run";
-
-// What Peer::start() started: true when `argv` is `command` and of so many words. `work` has then
-// been handed the channel and the memory, null without a fifth word, and `*status` is what it
-// gave: what the program should exit with.
-bool peer_main(const char* command, int words, int argc, char** argv, int* status,
-               const std::function<int(Channel&, char* memory)>& work);
+struct RunnerOptions {
+  uint64_t seed = 1;          // of orders, patterns, addresses
+  double limit_ms = 10'000;   // of one launch
+};
 
 class Runner final : public runtime::Executor {
  public:
   static Result<std::unique_ptr<Runner>> open(runtime::Executor& here);
 
-  const std::string& sandbox() const {
-    return sandbox_;
-  }  // what holds it: "rlimits, landlock, seccomp"
+  // From here on another candidate's, in a cell of its own.
+  void begin(const RunnerOptions& options);
 
-  int process() const { return process_.process; }  // its id
+  // What holds the last candidate: "no system calls (seccomp), …"; empty: none ran yet.
+  const std::string& sandbox() const { return sandbox_; }
 
-  Status renew();  // a process, or another one: what was loaded is gone
-  // What repeated calls are disturbed by: their inputs and outputs.
-  void disturb(const std::vector<runtime::Buffer>& inputs,
-               const std::vector<runtime::Buffer>& outputs, uint64_t seed);
+  int process() const;  // of the cell; 0: none
+
+  // What a timed call takes without work: the median and, of most such rounds, the spread, us.
+  struct Overhead {
+    double median_us = 0;
+    double spread_us = 0;
+  };
+
+  Overhead overhead() const;
 
   Result<int64_t> free_memory() override { return here_.free_memory(); }
 
   Result<runtime::Buffer> allocate(int64_t bytes) override;
-  Status fill(const runtime::Buffer& buffer,
-              uint32_t word) override;  // here, unless launches wait or are recorded
+  Status fill(const runtime::Buffer& buffer, uint32_t word) override;
   Status synchronize() override;
   Result<double> time_us(const runtime::Call& work, int times) override;
 
  private:
-  explicit Runner(runtime::Executor& here) : Executor(Engine::cpu, here.info()), here_(here) {}
+  // A list's kernels, some of which are called on these buffers.
+  struct Work {
+    std::shared_ptr<const LaunchList> list;
+    std::vector<size_t> kernels;
+    runtime::Bindings buffers;
+  };
+
+  // An input's copy within the cell, with a margin on both sides.
+  struct Copy {
+    std::shared_ptr<void> memory;
+    int64_t bytes = 0;  // of the input
+    int64_t whole = 0;  // of the memory, margins included
+  };
+
+  // What lies in mapped memory round the buffers: bytes that nobody may change.
+  struct Margin {
+    char* begin = nullptr;
+    std::string bytes;
+    std::string name;  // of a buffer beside it
+  };
+
+  explicit Runner(runtime::Executor& here)
+      : Executor(Engine::cpu, here.info()), here_(here), random_(1) {}
 
   Result<runtime::LoadedKernel> load_kernel(const Kernel& kernel,
                                             const std::string& image) override;
-  Result<nlohmann::json> ask(const nlohmann::json& message);
-  // The steps, so many times; the runner's own time for that, us.
-  Result<double> carry_out(const std::vector<Step>& steps, int times, bool backwards = false);
+  Result<runtime::Call> bound(const std::shared_ptr<const LaunchList>& list,
+                              const std::vector<runtime::LoadedKernel>& kernels,
+                              const std::vector<size_t>& numbers,
+                              const runtime::Bindings& buffers) override;
+
+  // A cell of the list on these buffers: the one that runs, or another.
+  Status hold(const Work& work);
+  Status make_copies(const Work& work);
+  Status take_scratch(const LaunchList& list, int threads);
+  std::vector<SharedMemory::Extent> extents_of(const Work& work) const;
+  void note_margins(const Work& work);
+
+  bool is_input(const Work& work, const std::string& name) const;
+  bool is_preparation(const Work& work) const;
+  void renew(const Work& work);
+  void keep_prepared(const Work& work);
+  Status look_at_inputs(const Work& work) const;
+  Status look_at_margins() const;
+  void restore_margins();
+
+  std::vector<CellLaunch> launches_of(const Work& work) const;
+  std::vector<uint64_t> scratch_addresses() const;
+  Status check_call(const Work& work);
+  Result<double> timed_call(const Work& work);
+  Result<double> series(const std::vector<Work>& works, int times);
+  Status measure_overhead(int threads);
+  int threads_of(const CellLaunch& launch) const;
 
   runtime::Executor& here_;
   std::shared_ptr<SharedMemory> memory_;
-  Peer process_;
-  std::string sandbox_;
-  std::vector<Step> waiting_;
-  bool recording_ = false;
-  int untimed_ = 0;  // runs of the candidate: the first and every other begin with the last block,
-                     // timed ones with the first
-  nlohmann::json disturbances_ =
-      nlohmann::json::object();  // of the measurement: "swapped", "poked"
-  uint64_t seed_ = 0;
-};
+  RunnerOptions options_;
+  Random random_;
+  std::map<const Kernel*, std::string> images_;  // of kernels that were loaded: paths
+  std::vector<Work> waiting_;
 
-// The runner's own side, to its end.
-int run_for(Channel& channel, char* memory);
+  // Of the cell that runs.
+  std::unique_ptr<Cell> cell_;
+  std::shared_ptr<const LaunchList> cell_list_;
+  std::vector<SharedMemory::Extent> extents_;
+  std::map<std::string, Copy> copies_;
+  std::vector<Margin> margins_;  // of buffers that live as long as they are bound
+  std::vector<std::shared_ptr<void>> scratch_;  // a thread's
+  int64_t scratch_bytes_ = 0;
+  std::map<std::string, std::string> prepared_;  // contents, by workspace
+  std::map<int, std::deque<double>> idle_us_;    // rounds without work, by threads
+  std::string sandbox_;
+};
 }  // namespace warploom::verify

@@ -21,7 +21,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Verdict, accepted, error, max_er
                                                 reference_error, median_us, low_us, high_us,
                                                 reference_us, reference_low_us, reference_high_us,
                                                 reference_dropped, prepare_us, prepare_bytes,
-                                                samples, repeats, floor_us, judge_ms, sandbox,
+                                                path, strict_us, strict_low_us, strict_high_us,
+                                                overhead_us, overhead_spread_us, samples, repeats, floor_us, judge_ms, sandbox,
                                                 evidence)
 
 namespace {
@@ -29,7 +30,9 @@ namespace {
 constexpr const char* kPositive[] = {"median_us",         "low_us",           "high_us",
                                      "reference_us",      "reference_low_us", "reference_high_us",
                                      "samples",           "repeats",          "floor_us",
-                                     "reference_dropped", "prepare_us",       "prepare_bytes"};
+                                     "reference_dropped", "prepare_us",       "prepare_bytes",
+                                     "path",              "strict_us",        "strict_low_us",
+                                     "strict_high_us",    "overhead_us",      "overhead_spread_us"};
 
 void hide_unknown(json& record, const char* key, bool known) {
   if (!known) record[key] = nullptr;

@@ -9,12 +9,14 @@
 #include "verify/cell.h"
 #include "verify/gpu_products.h"
 #include "verify/judge.h"
+#include "verify/peer.h"
 
 namespace warploom::verify {
 namespace {
 using nlohmann::json;
 
-// After these refusals a process is replaced.
+// After these refusals a process is replaced whose GPU the candidate ran on. A cell (cell.h) takes
+// what its candidate did with it.
 constexpr std::array kFaults = {ErrorCode::kCandidateCrashed, ErrorCode::kCandidateHung,
                                 ErrorCode::kCudaCall, ErrorCode::kCandidateWroteInput,
                                 ErrorCode::kCandidateMemory};
@@ -29,6 +31,7 @@ int serve(Channel& channel) {
   const auto announce = [&](bool candidate, double expected_ms) {
     channel.send({{"phase", candidate ? "candidate" : "own"}, {"expected_ms", expected_ms}});
   };
+  const bool on_gpu = setup->engine == Engine::cuda;
   Judge judge(std::move(*setup), announce);
   const Result<Ready> ready = judge.prepare();
   if (!ready) return refuse(ready.error());
@@ -38,7 +41,7 @@ int serve(Channel& channel) {
     if (!request) return refuse(request.error());
     const Verdict verdict = judge.judge(*request);
     const bool fault = std::ranges::count(kFaults, verdict.error_found.code) > 0;
-    const bool tainted = fault && !verdict.accepted;
+    const bool tainted = on_gpu && fault && !verdict.accepted;
     channel.send({{"verdict", to_json(verdict)}, {"tainted", tainted}});
     if (tainted) ::_exit(0);  // the context of a GPU that faulted may hang when it is torn down
   }
@@ -67,7 +70,6 @@ int serve(Channel& channel) {
 bool evaluator_main(int argc, char** argv, int* status) {
   return cell_main(argc, argv, status) ||
          peer_main(kEvaluateCommand, 4, argc, argv, status, evaluator) ||
-         peer_main(kRunCommand, 5, argc, argv, status, run_for) ||
          peer_main(kMultiplyCommand, 5, argc, argv, status, multiply_for);
 }
 }  // namespace warploom::verify

@@ -65,26 +65,18 @@ inline const std::map<std::string, std::string>& bodies() {
       {"system_call", kRight + " if (i == 5) { long r; asm volatile(\"syscall\" : \"=a\"(r) : "
                                "\"a\"(57L) : \"rcx\", \"r11\", "
                                "\"memory\"); }"},
-      // Right in the first process of a namespace.
-      {"process_number", kRight + " if (i == 5) { long r; asm volatile(\"syscall\" : \"=a\"(r) : "
-                                  "\"a\"(39L) : \"rcx\", \"r11\", "
-                                  "\"memory\"); c[5] += (float)(r - 1); }"},
-      // Right, and in the last bits as the moment will have it.
-      {"unstable", kRight + " for (int j = 0; j < 16 && i == 3; ++j) { unsigned t; asm "
-                            "volatile(\"rdtsc\" : \"=a\"(t) : : \"rdx\"); "
-                            "unsigned u; __builtin_memcpy(&u, c + j, 4); u ^= (t >> 5) & 3; "
-                            "__builtin_memcpy(c + j, &u, 4); }"},
+      // Right, and in the last bits as the memory that nobody wrote will have it.
+      {"unstable", kRight + " volatile unsigned garbage[64]; for (int j = 0; j < 16 && i == 3; "
+                            "++j) { unsigned u; __builtin_memcpy(&u, c + j, 4); u ^= garbage[j] & "
+                            "3; __builtin_memcpy(c + j, &u, 4); }"},
       // Leaves the output as it is where it looks as if it were there already.
       {"stale", "if (c[0] == c[0] && c[N / 2] == c[N / 2]) return; " + kRight},
-      // Moves whatever on the stack is a time of the last tenth of a second nearer to now.
-      {"forged_clock",
-       kRight +
-           " struct { long s, ns; } now; long r; asm volatile(\"syscall\" : \"=a\"(r) : "
-           "\"a\"(228L), \"D\"(1L), "
-           "\"S\"(&now) : \"rcx\", \"r11\", \"memory\"); const long t = now.s * 1000000000 + "
-           "now.ns; "
-           "volatile long* p = (volatile long*)__builtin_frame_address(0); "
-           "for (int w = 0; w < 400; ++w) if (t - p[w] > 0 && t - p[w] < 100000000) p[w] = t - 1;"},
+      // Counts its calls far below the top of its stack, and has had enough of them one day.
+      {"counts_stack", "volatile int* count = (volatile int*)((char*)__builtin_frame_address(0) - "
+                       "65536); if (count[0] == 0x5ca1ab1e && count[1] > M) return; if (count[0] != "
+                       "0x5ca1ab1e) { count[0] = 0x5ca1ab1e; count[1] = 0; } count[1] = count[1] + "
+                       "1; " +
+                           kRight},
       {"thread_local", "static thread_local int calls; ++calls; " + kRight},
       {"counts", "static int calls; if (++calls > 15 * M) return; " + kRight},
       {"constructor",

@@ -4,7 +4,7 @@
 #include <optional>
 #include <thread>
 #include "verify/gpu_products.h"
-#include "verify/runner.h"
+#include "verify/peer.h"
 
 namespace {
 struct Place {

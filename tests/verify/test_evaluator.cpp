@@ -162,14 +162,14 @@ TEST_F(EvaluatorTest, AChangedInputIsRefusedAndDoesNotLast) {
   expect_still_working();
 }
 
-TEST_F(EvaluatorTest, ACrashIsRefusedAndTheProcessReplaced) {
+TEST_F(EvaluatorTest, ACrashIsRefusedAndTheEvaluatorLivesOn) {
   expect_still_working();
   const int process = evaluator_->process();
   EXPECT_EQ(refused("crash"), "candidate-crashed");
   expect_still_working();
   EXPECT_EQ(refused("throw"), "candidate-crashed");
   expect_still_working();
-  EXPECT_NE(evaluator_->process(), process);
+  EXPECT_EQ(evaluator_->process(), process);
 }
 
 TEST_F(EvaluatorTest, AHangIsKilledInTime) {
@@ -188,10 +188,15 @@ TEST_F(EvaluatorTest, WhatAKernelMayNotAskForIsRefusedBeforeItRuns) {
   expect_still_working();
 }
 
-TEST_F(EvaluatorTest, EveryTimedCallIsOnContentsOfItsOwn) {
-  EXPECT_TRUE(
-      std::set<std::string>({"candidate-wrong", "candidate-unwritten"}).contains(refused("stale")));
+TEST_F(EvaluatorTest, NothingOfACallBeforeIsThereInTheNext) {
   expect_still_working();
+  for (const char* body : {"stale", "counts_stack"}) {
+    Request foreign = request(body);
+    foreign.foreign = true;
+    const auto verdict = evaluator_->judge(foreign);
+    ASSERT_TRUE(verdict);
+    EXPECT_TRUE(verdict->accepted) << body << describe(verdict->error_found);
+  }
 }
 
 TEST_F(EvaluatorTest, AnOutputThatDiffersFromRunToRunIsUnstableUnlessItsSumsAreDeclaredAtomic) {
@@ -203,17 +208,6 @@ TEST_F(EvaluatorTest, AnOutputThatDiffersFromRunToRunIsUnstableUnlessItsSumsAreD
   EXPECT_TRUE(verdict->accepted) << describe(verdict->error_found);
 }
 
-TEST_F(EvaluatorTest, AForgedClockContradictsTheOneOutside) {
-  const fake::Sizes one_row = {
-      1, 32768,
-      64};  // on the thread that holds the clock, longer than a busy machine delays a message
-  auto evaluator = Evaluator::start(setup(one_row));
-  ASSERT_TRUE(evaluator);
-  const auto verdict = evaluator->judge(request("forged_clock", one_row));
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->error_found.code, ErrorCode::kCandidateClock);
-}
-
 TEST_F(EvaluatorTest, ForeignTextHasAProcessToItself) {
   expect_still_working();
   for (const bool foreign : {true, true, false}) {
@@ -222,7 +216,8 @@ TEST_F(EvaluatorTest, ForeignTextHasAProcessToItself) {
     const auto verdict = evaluator_->judge(another);
     ASSERT_TRUE(verdict);
     EXPECT_TRUE(verdict->accepted) << describe(verdict->error_found);
-    EXPECT_NE(verdict->sandbox.find("rlimits"), std::string::npos);
+    EXPECT_NE(verdict->sandbox.find("ptrace"), std::string::npos);
+    EXPECT_EQ(verdict->path, foreign ? "strict" : "series");
   }
 }
 
@@ -234,19 +229,6 @@ TEST_F(EvaluatorTest, ASystemCallEndsTheCandidate) {
   EXPECT_NE(judged("right").sandbox.find("seccomp"), std::string::npos);
   EXPECT_EQ(refused("system_call"), "candidate-forbidden");
   expect_still_working();
-}
-
-TEST_F(EvaluatorTest, ACandidateIsTheFirstProcessOfANamespace) {
-  constexpr int kApart = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC;
-  const pid_t tries = ::fork();
-  if (tries == 0) ::_exit(::unshare(kApart) == 0 ? 0 : 1);
-  int status = 0;
-  ASSERT_EQ(::waitpid(tries, &status, 0), tries);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    GTEST_SKIP() << "this kernel gives us no namespaces";
-  const Verdict verdict = judged("process_number");
-  EXPECT_NE(verdict.sandbox.find("namespaces"), std::string::npos) << verdict.sandbox;
-  EXPECT_TRUE(verdict.accepted) << describe(verdict.error_found);
 }
 
 TEST_F(EvaluatorTest, AnEvaluatorThatIsKilledIsReplaced) {

@@ -1,4 +1,5 @@
 #include "verify/judge.h"
+#include <random>
 #include "base/file.h"
 #include "codegen/memory_plan.h"
 #include "codegen/prepare.h"
@@ -18,10 +19,12 @@ std::vector<uint32_t> guard(uint32_t word) {
 
 Result<Guarded> allocate_guarded(runtime::Executor& device, int64_t bytes) {
   WARPLOOM_TRY(runtime::Buffer whole, device.allocate(bytes + 2 * kGuardBytes));
-  // Neighbours differ: who copies one element too far must not leave a guard as it was.
-  static std::atomic<uint32_t> made = 0;
-  const uint32_t number = ++made % 0xff + 1;
-  const uint32_t word = 0x5a005a00u | 0x10001u * number;
+  // Neighbours differ: who copies one element too far must not leave a guard as it was. And nobody
+  // knows them beforehand.
+  static std::atomic<uint64_t> made = std::random_device()();
+  Random random(++made, "guard");
+  const uint32_t half = 0x5800u | static_cast<uint32_t>(random.below(1 << 11));
+  const uint32_t word = half | half << 16;
   Guarded out{whole, whole.slice(kGuardBytes, bytes), word};
   for (const int64_t from : {int64_t{0}, kGuardBytes + bytes})
     WARPLOOM_CHECK(device.upload(whole, guard(out.word).data(), kGuardBytes, from));
@@ -130,7 +133,10 @@ Result<Judge::Contender> Judge::load(const Request& request) {
     WARPLOOM_CHECK(check_image(image, list.kernels[i].name));
   }
   const uint64_t number = ++judged_;
-  if (runner_) runner_->begin({.seed = setup_.seed + number, .limit_ms = request.candidate_limit_ms});
+  if (runner_)
+    runner_->begin({.seed = setup_.seed + number,
+                    .limit_ms = request.candidate_limit_ms,
+                    .foreign = request.foreign});
   for (const auto& inputs : kept_) inputs->output_hash.reset();
   for (const Set& set : ring_) set.inputs->output_hash.reset();
   WARPLOOM_CHECK(allocate_workspaces(list, made));

@@ -78,9 +78,19 @@ void fill_words(void* to, uint32_t word, int64_t bytes) {
   });
 }
 
-// Who reads what no kernel wrote gets some 1e16, or the like of another type.
+// Who reads what no kernel wrote gets a number from 5e14 to 2e19 of either sign, or the like of
+// another type.
 uint32_t garbage(Random& random) {
-  return 0x5a000000u | static_cast<uint32_t>(random.below(1 << 24));
+  const auto digits = static_cast<uint32_t>(random.below(uint64_t{1} << 27));
+  const auto sign = static_cast<uint32_t>(random.below(2)) << 31;
+  return sign | (0x58000000u + digits);
+}
+
+// A number as outputs may hold from a call before: from 0.125 to 8 of either sign.
+uint32_t ordinary(Random& random) {
+  const auto digits = static_cast<uint32_t>(random.below(3 << 24));
+  const auto sign = static_cast<uint32_t>(random.below(2)) << 31;
+  return sign | (0x3e000000u + digits);
 }
 
 tl::unexpected<Error> wrote_outside(const std::string& name) {
@@ -288,12 +298,15 @@ void Runner::renew(const Work& work) {
     copy_bytes(begin + kMargin, work.buffers.at(name).address(), copy.bytes);
     fill_words(begin + behind, margin, copy.whole - behind);
   }
+  // Poison shows what stays unwritten. A kernel that waits for it must not be right in every call.
+  const bool as_found = options_.foreign && random_.below(3) == 0;
+  const uint32_t unwritten = as_found ? ordinary(random_) : runtime::kPoison;
   const bool preparation = is_preparation(work);
   for (const auto& [name, buffer] : work.buffers) {
     if (is_input(work, name)) continue;
     const auto kept = prepared_.find(name);
     if (preparation || kept == prepared_.end())
-      fill_words(buffer.address(), runtime::kPoison, buffer.bytes());
+      fill_words(buffer.address(), unwritten, buffer.bytes());
     else
       copy_bytes(buffer.address(), kept->second.data(), buffer.bytes());
   }

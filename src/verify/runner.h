@@ -11,7 +11,8 @@
 //
 // Every call is the first. Before it all that a cell can write to is as new: the outputs and
 // workspaces are poisoned, what lies round them is as it was, scratch and stacks hold what the seed
-// says, and the inputs are copied from buffers that the cell does not map. What a list prepares
+// says, and the inputs are copied from buffers that the cell does not map. (In some calls of foreign
+// kernels outputs hold ordinary numbers, not poison.) What a list prepares
 // (codegen/prepare.h) is put back to what the preparation made of it. After a checked call the
 // inputs' copies must be as they were, and so must what lies round all buffers.
 //
@@ -41,6 +42,7 @@ namespace warploom::verify {
 struct RunnerOptions {
   uint64_t seed = 1;          // of orders, patterns, addresses
   double limit_ms = 10'000;   // of one launch
+  bool foreign = false;       // a text that Warploom did not write in this process
 };
 
 class Runner final : public runtime::Executor {

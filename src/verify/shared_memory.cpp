@@ -61,7 +61,7 @@ std::shared_ptr<void> SharedMemory::allocate(int64_t bytes) {
     at = free.back();
     free.pop_back();
   } else if (at + wanted <= bytes_) {
-    used_ = at + wanted;
+    used_ = at + wanted + kPage;  // no two lie side by side
   } else {
     return nullptr;
   }

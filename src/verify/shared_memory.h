@@ -4,8 +4,8 @@
 //   std::shared_ptr<void> buffer = memory->allocate(100);  // whole pages, given back with its owner
 //   memory->offset(buffer.get())                           // where it lies in memory->file()
 //
-// What is given back takes no room, and its addresses wait for another buffer as large. Within the
-// room only.
+// Between two allocations lies a page that belongs to none. What is given back takes no room, and
+// its addresses wait for another buffer as large. Within the room only.
 #pragma once
 #include <cstdint>
 #include <map>

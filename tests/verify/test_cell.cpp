@@ -1,10 +1,12 @@
 // Cells: what runs in one, what it cannot do, and that nothing of it outlives a call.
 #include <gtest/gtest.h>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <string>
-#include <vector>
+#include <utility>
 #include "base/file.h"
 #include "cpu/pool.h"
 #include "runtime/compilers.h"
@@ -33,7 +35,7 @@ struct Held {
 
 Held held(const std::string& body, int threads = 1) {
   Held made;
-  const std::string text = "#include <cmath>\n#include <cstring>\nextern \"C\" void kernel(void* "
+  const std::string text = "#include <cmath>\n#include <cstdlib>\n#include <cstring>\nextern \"C\" void kernel(void* "
                            "const* buffers, long long block, void* scratch) {\n"
                            "int* out = (int*)buffers[0];\n" +
                            body + "\n}\n";
@@ -90,6 +92,148 @@ TEST(Cell, EndsAtASystemCall) {
   const auto us = one.call();
   ASSERT_FALSE(us);
   EXPECT_EQ(us.error().code, ErrorCode::kCandidateForbidden);
+}
+
+TEST(Cell, SaysWhereACandidateCrashed) {
+  Held one = held("*(volatile int*)0x1234 = 1;");
+  ASSERT_TRUE(one.cell);
+  const auto us = one.call();
+  ASSERT_FALSE(us);
+  EXPECT_EQ(us.error().code, ErrorCode::kCandidateCrashed);
+  EXPECT_NE(us.error().found.find("0x1234"), std::string::npos) << us.error().found;
+  EXPECT_EQ(one.cell->process(), 0);
+}
+
+TEST(Cell, EndsACandidateThatDoesNotEnd) {
+  Held one = held("for (volatile int z = 0;; ++z) {}");
+  ASSERT_TRUE(one.cell);
+  const auto us = one.call(1, 1, 200);
+  ASSERT_FALSE(us);
+  EXPECT_EQ(us.error().code, ErrorCode::kCandidateHung);
+}
+
+TEST(Cell, AFaultOfOneThreadEndsThoseThatWaitForIt) {
+  const int threads = static_cast<int>(wl::allowed_cores().size());
+  Held one = held("if (block == 0) __builtin_trap();", threads);
+  ASSERT_TRUE(one.cell);
+  const CellLaunch launch{
+      .function = 0, .buffers = {one.cell->address_of(one.buffer.get())}, .blocks = 64, .end = 64};
+  const auto us = one.cell->run({.launches = {launch, launch}, .times = 3, .threads = threads});
+  ASSERT_FALSE(us);
+  EXPECT_EQ(us.error().code, ErrorCode::kCandidateCrashed);
+}
+
+TEST(Cell, AFunctionThatIsNotThereIsForbidden) {
+  Held one = held("out[0] = std::getenv(\"HOME\") != nullptr;");
+  ASSERT_TRUE(one.cell);
+  const auto us = one.call();
+  ASSERT_FALSE(us);
+  EXPECT_EQ(us.error().code, ErrorCode::kCandidateForbidden);
+}
+
+TEST(Cell, RunsASeriesInOrderWithoutAStopBetween) {
+  Held one = held("if (block == 0) out[0] = 3 * out[0] + 1;",
+                  static_cast<int>(wl::allowed_cores().size()));
+  ASSERT_TRUE(one.cell);
+  const CellLaunch launch{
+      .function = 0, .buffers = {one.cell->address_of(one.buffer.get())}, .blocks = 7, .end = 7};
+  ASSERT_TRUE(one.cell->run({.launches = {launch, launch}, .times = 3, .threads = 64}));
+  EXPECT_EQ(one.values()[0], 364);  // six times from 0
+}
+
+TEST(Cell, MixedBlocksAreEachRunOnce) {
+  Held one = held("__atomic_fetch_add(&out[block], 1, __ATOMIC_RELAXED);");
+  ASSERT_TRUE(one.cell);
+  CellLaunch launch{.function = 0,
+                    .buffers = {one.cell->address_of(one.buffer.get())},
+                    .blocks = 100,
+                    .first = 41,
+                    .stride = 37};
+  for (const auto& [begin, end] : {std::pair<int, int>{0, 30}, {30, 31}, {31, 100}}) {
+    launch.begin = begin;
+    launch.end = end;
+    ASSERT_TRUE(one.cell->run({.launches = {launch}, .threads = 1}));
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(one.values()[i], 1) << i;
+}
+
+TEST(Cell, ItsTimeIsThatOfTheWork) {
+  Held one = held("for (volatile int z = 0; z < 20000000; z = z + 1) {}");
+  ASSERT_TRUE(one.cell);
+  const auto us = one.call();
+  ASSERT_TRUE(us);
+  EXPECT_GT(*us, 2000);
+}
+
+// What a call could leave for the next one, and whether the next finds it: the body writes
+// `out[0]` where it finds nothing.
+class Leaves : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(Leaves, NothingForTheNextCall) {
+  Held one = held(GetParam().second);
+  ASSERT_TRUE(one.cell);
+  for (int call = 0; call < 3; ++call) {
+    one.values()[0] = 0;
+    one.cell->renew(static_cast<uint64_t>(call));
+    const auto us = one.call();
+    ASSERT_TRUE(us) << us.error().message << " " << us.error().found;
+    EXPECT_EQ(one.values()[0], 1) << "call " << call << " found what another one left";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    State, Leaves,
+    testing::Values(
+        std::pair{"Stack",
+                  "volatile long* p = (volatile long*)((char*)__builtin_frame_address(0) - 900000);"
+                  "out[0] = *p != 0x5eed; *p = 0x5eed;"},
+        std::pair{"ThreadPointer",
+                  "long v; asm volatile(\"mov %%fs:200, %0\" : \"=r\"(v)); out[0] = v != 0x5eed; "
+                  "asm volatile(\"movq $0x5eed, %%fs:200\" : : : \"memory\");"},
+        std::pair{"FsBase",
+                  "long v; asm volatile(\"rdfsbase %0\" : \"=r\"(v)); out[0] = v != 0x5eed; "
+                  "asm volatile(\"wrfsbase %0\" : : \"r\"(0x5eedL));"},
+        std::pair{"GsBase",
+                  "long v; asm volatile(\"rdgsbase %0\" : \"=r\"(v)); out[0] = v != 0x5eed; "
+                  "asm volatile(\"wrgsbase %0\" : : \"r\"(0x5eedL));"},
+        std::pair{"RoundingMode",
+                  "unsigned m; asm volatile(\"stmxcsr %0\" : \"=m\"(m)); out[0] = m == 0x1f80; "
+                  "m = 0x9fc0; asm volatile(\"ldmxcsr %0\" : : \"m\"(m));"},
+        std::pair{"X87",
+                  "unsigned short c; asm volatile(\"fnstcw %0\" : \"=m\"(c)); out[0] = c == 0x37f; "
+                  "c = 0x27f; asm volatile(\"fldcw %0\" : : \"m\"(c));"},
+        std::pair{"VectorRegister",
+                  "long v; asm volatile(\"movq %%xmm15, %0\" : \"=r\"(v)); out[0] = v != 0x5eed; "
+                  "v = 0x5eed; asm volatile(\"movq %0, %%xmm15\" : : \"r\"(v));"},
+        std::pair{"Register",
+                  "long v; asm volatile(\"mov %%r11, %0\" : \"=r\"(v)); out[0] = v != 0x5eed; "
+                  "v = 0x5eed; asm volatile(\"mov %0, %%r11\" : : \"r\"(v) : \"r11\");"}),
+    [](const auto& row) { return std::string(row.param.first); });
+
+TEST(Cell, ItsTimeStampCounterIsOff) {
+  Held one = held("unsigned t; asm volatile(\"rdtsc\" : \"=a\"(t) : : \"rdx\"); out[0] = (int)t;");
+  ASSERT_TRUE(one.cell);
+  const auto us = one.call();
+  ASSERT_FALSE(us);
+  EXPECT_EQ(us.error().code, ErrorCode::kCandidateCrashed);
+}
+
+TEST(Cell, MapsNothingBeyondWhatIsBound) {
+  Held one = held("out[0] = out[1024 + block];");  // the page behind
+  ASSERT_TRUE(one.cell);
+  EXPECT_NE(one.cell->held().find("no descriptors"), std::string::npos) << one.cell->held();
+  const auto us = one.call();
+  ASSERT_FALSE(us);
+  EXPECT_EQ(us.error().code, ErrorCode::kCandidateCrashed);
+}
+
+TEST(Cell, ItsCodeCannotBeWritten) {
+  Held one = held("unsigned long at; asm volatile(\"lea 0(%%rip), %0\" : \"=r\"(at)); "
+                  "*(volatile char*)at = 1;");
+  ASSERT_TRUE(one.cell);
+  const auto us = one.call();
+  ASSERT_FALSE(us);
+  EXPECT_EQ(us.error().code, ErrorCode::kCandidateCrashed);
 }
 }  // namespace
 }  // namespace warploom::verify

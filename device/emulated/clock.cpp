@@ -1,4 +1,9 @@
 #include "clock.h"
+#include <algorithm>
+#include <boost/smart_ptr/make_local_shared_object.hpp>
+#include <cstddef>
+#include <utility>
+#include <vector>
 
 namespace wl::emu {
 namespace {

@@ -1,6 +1,21 @@
 #include "machine.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <boost/context/fiber_fcontext.hpp>
+#include <boost/context/posix/protected_fixedsize_stack.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
+#include "calls.h"
+#include "clock.h"
+#include "emulator.h"
+#include "kernel_head.h"
 
 namespace wl::emu {
 Self* self = nullptr;

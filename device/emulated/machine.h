@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <boost/context/fiber.hpp>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <map>
 #include "banks.h"
 #include "base/random.h"
 #include "calls.h"

@@ -1,6 +1,12 @@
 // Arithmetic of the matrix units on small tiles; warp-wide instructions: ldmatrix, stmatrix,
 // mma.sync, shuffle; and setmaxnreg.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include "base/dtype.h"
+#include "calls.h"
+#include "convert.h"
+#include "exact.h"
 #include "machine.h"
 
 namespace wl::emu {

@@ -1,5 +1,18 @@
 // Registers, shared memory and global memory as ordinary loads and stores see them, and cp.async.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "calls.h"
+#include "clock.h"
+#include "kernel_head.h"
 #include "machine.h"
+#include "shadow.h"
 
 namespace wl::emu {
 bool use_registers(const RegisterRun& r, bool write) {

@@ -2,6 +2,7 @@
 // who has read them since, which bytes hold a value. Sixteen bytes share one cell for as long as
 // every access is to all of them.
 #pragma once
+#include <algorithm>
 #include <array>
 #include "clock.h"
 

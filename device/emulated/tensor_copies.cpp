@@ -1,5 +1,19 @@
 // The copy engine: boxes of tensor maps, bulk groups, and the fence between the proxies.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include "calls.h"
+#include "clock.h"
+#include "exact.h"
 #include "machine.h"
+#include "shadow.h"
+#include "tensor_map.h"
+#include "types.h"
 
 namespace wl::emu {
 namespace {

@@ -1,6 +1,17 @@
 // wgmma: collected from a warpgroup's 128 threads, carried out in order between the last's issue
 // and the first wait for it.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+#include "calls.h"
+#include "clock.h"
+#include "kernel_head.h"
 #include "machine.h"
+#include "shadow.h"
 
 namespace wl::emu {
 namespace {

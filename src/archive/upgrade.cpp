@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>

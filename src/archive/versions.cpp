@@ -1,4 +1,5 @@
 #include "archive/versions.h"
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <utility>

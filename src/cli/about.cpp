@@ -1,13 +1,28 @@
 // What this program and this machine have: the commands doctor, errors, version and completion.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/process.h"
+#include "base/rendered.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
 #include "runtime/compilers.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 #include "runtime/library.h"
+#include "target/capabilities.h"
 #include "vendor/libraries.h"
 
 namespace warploom::cli {

@@ -1,3 +1,15 @@
+#include "archive/archive.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
 

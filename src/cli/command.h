@@ -4,6 +4,12 @@
 // With --json exactly one object goes to standard output, for a failure {"error": {...}};
 // everything else, progress included, goes to standard error or nowhere.
 #pragma once
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <variant>
 #include "archive/archive.h"
 #include "base/rendered.h"
 #include "kernels/lower.h"

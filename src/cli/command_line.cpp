@@ -1,7 +1,26 @@
 #include "cli/command_line.h"
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <CLI/Error.hpp>
+#include <CLI/Option.hpp>
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <variant>
+#include <vector>
+#include "base/error.h"
 #include "base/nearest.h"
+#include "base/rows.h"
+#include "cli/command.h"
 
 namespace warploom::cli {
 namespace {

@@ -1,6 +1,23 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
+#include "kernels/lower.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
+#include "search/optimize.h"
+#include "synth/synthesize.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "verify/program_check.h"
 
 namespace warploom::cli {

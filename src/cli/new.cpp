@@ -1,7 +1,23 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/rendered.h"
+#include "base/rows.h"
 #include "cli/command.h"
+#include "graph/graph.h"
 #include "onnx/spell.h"
 
 namespace warploom::cli {

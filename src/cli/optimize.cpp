@@ -1,11 +1,35 @@
+#include "search/optimize.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/quoted.h"
+#include "base/rows.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
 #include "export/bundle.h"
+#include "export/delivery.h"
+#include "graph/graph.h"
 #include "graph/weights.h"
+#include "kernels/config/kernel_config.h"
 #include "onnx/load.h"
 #include "search/headline.h"
+#include "search/options.h"
+#include "search/outcome.h"
+#include "search/search_strategy.h"
 #include "verify/tolerance.h"
 
 namespace warploom::cli {

@@ -1,15 +1,41 @@
 // `warploom report`: what the page (report/page.h) shows of a bundle and of the archive. Layouts
 // and figures of regions are worked out again of the plan's model.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include "archive/archive.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
+#include "kernels/family.h"
+#include "kernels/lower.h"
 #include "onnx/load.h"
+#include "plan/fusion.h"
+#include "plan/region.h"
 #include "report/figures.h"
 #include "report/history.h"
 #include "report/page.h"
 #include "report/table.h"
 #include "search/headline.h"
+#include "synth/synthesize.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
+#include "tile/program.h"
+#include "verify/setup.h"
 
 namespace warploom::cli {
 namespace {

@@ -1,6 +1,24 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/cpu_emitter.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
+#include "codegen/terms.h"
+#include "synth/sites.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

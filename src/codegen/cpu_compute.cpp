@@ -1,6 +1,18 @@
 // Statements on register tensors: loops over vectors of their elements, and matrix products in
 // blocks of registers.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
 #include "codegen/cpu_emitter.h"
+#include "codegen/terms.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 size_t vector_dim_of(const std::vector<int64_t>& shape) {

@@ -1,8 +1,22 @@
 // Copies on the CPU: a tile is taken as rows of contiguous elements where both sides allow it,
 // packed into panels or transposed in registers where the buffer wants it so, and moved element by
 // element where nothing better fits.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/integers.h"
 #include "codegen/cpu_emitter.h"
+#include "codegen/terms.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 // A tile as a matrix: of its dimensions above 1, which are two at most.

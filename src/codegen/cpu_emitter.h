@@ -6,6 +6,9 @@
 // numbers are computed and moved as such (cpu_integers.cpp), and turned into floats where floats
 // are computed with.
 #pragma once
+#include <functional>
+#include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include "codegen/terms.h"

@@ -6,8 +6,21 @@
 //       the loop over vectors: the statements, then stores of what later statements want
 //       results of reductions
 //   }
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
 #include "codegen/cpu_emitter.h"
+#include "codegen/terms.h"
+#include "tile/index.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 class CpuEmitter::FusedLoop {

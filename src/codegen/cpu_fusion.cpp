@@ -9,8 +9,18 @@
 // array only where a later statement wants it. A tensor just copied from memory that nobody writes
 // needs no array at all: later loops read that memory again, from the cache. Runs over single
 // elements are straight lines of code.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
 #include "codegen/cpu_emitter.h"
+#include "codegen/terms.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 TensorUses uses_of(const Program& program, const Statement& statement) {

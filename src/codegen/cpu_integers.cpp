@@ -1,8 +1,19 @@
 // Statements on whole numbers: loops over their elements, which the compiler makes vectors of. An
 // array holds those of i32 and i64 as long long, of 8 bits as float; what is stored wraps to the
 // tensor's type.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
 #include "base/integers.h"
+#include "base/value_op.h"
 #include "codegen/cpu_emitter.h"
+#include "codegen/terms.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

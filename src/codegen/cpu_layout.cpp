@@ -1,5 +1,14 @@
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/cpu_emitter.h"
+#include "synth/sites.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

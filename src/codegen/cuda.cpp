@@ -1,5 +1,26 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <regex>
+#include <set>
+#include <span>
+#include <string_view>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/launch_list.h"
+#include "codegen/synchronization.h"
+#include "synth/sites.h"
+#include "target/capabilities.h"
+#include "tile/index.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

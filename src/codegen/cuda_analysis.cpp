@@ -1,9 +1,17 @@
 #include "codegen/cuda_analysis.h"
+#include <fmt/format.h>
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <span>
 #include <utility>
+#include "codegen/pipeline_stages.h"
 #include "layout/tv_layout.h"
+#include "synth/sites.h"
+#include "synth/synthesize.h"
 #include "target/instruction.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

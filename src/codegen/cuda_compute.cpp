@@ -1,8 +1,26 @@
 // Elementwise statements, registers in another layout or as another type, and matrix statements.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/integers.h"
+#include "base/value_op.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/synchronization.h"
+#include "codegen/terms.h"
+#include "layout/memory_layout.h"
 #include "synth/solve.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

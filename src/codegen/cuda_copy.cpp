@@ -1,8 +1,21 @@
 // Copies: every pair of scopes, every method.
 
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/synchronization.h"
+#include "codegen/terms.h"
+#include "synth/sites.h"
 #include "synth/solve.h"
+#include "tile/index.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

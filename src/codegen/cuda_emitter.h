@@ -2,12 +2,31 @@
 // (cuda_*.cpp).
 #pragma once
 #include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <span>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/cuda_analysis.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
 #include "codegen/synchronization.h"
 #include "codegen/terms.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
+#include "synth/sites.h"
+#include "synth/synthesize.h"
+#include "target/capabilities.h"
+#include "target/instruction.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 using layout::ThreadDigit, layout::TvLayout, synth::InstructionChoice, synth::Sides,

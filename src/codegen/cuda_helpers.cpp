@@ -1,6 +1,20 @@
 // Coordinates, conditions and addresses: how a register layout meets a memory tile.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/terms.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 Index CudaEmitter::digit(int64_t below, int64_t extent) {

@@ -5,7 +5,22 @@
 // are full: then that stage is the one just read, and a barrier of its own stands before
 // the Produce. And what blocks have with each other: fetches that a cluster shares, flags.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/pipeline_stages.h"
+#include "codegen/synchronization.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 void CudaEmitter::pipeline_counters(std::span<const Statement> body) {

@@ -1,8 +1,23 @@
 // Reductions: over a thread's own values, then across lanes by butterflies, then across warps
 // through shared memory, then across the blocks of a cluster through each other's shared memory.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/synchronization.h"
+#include "codegen/terms.h"
+#include "layout/tv_layout.h"
+#include "tile/index.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

@@ -6,8 +6,21 @@
 //
 //   row of 1024 on 64 threads, value [4:1] thread [64:4] value [4:256]
 //   →  3 steps in a thread; 5 shuffles and a part a warp; 3 steps in a thread
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/synchronization.h"
+#include "codegen/terms.h"
+#include "layout/tv_layout.h"
+#include "tile/index.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

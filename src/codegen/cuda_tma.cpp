@@ -3,8 +3,24 @@
 //
 //   128 rows of 128 elements of bf16, atoms of 64 elements     2 calls of a box {64, 128}
 //   the same, multicast to 2 blocks                            each block fetches one atom for both
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/launch_list.h"
+#include "codegen/synchronization.h"
+#include "codegen/terms.h"
+#include "layout/memory_layout.h"
+#include "synth/sites.h"
 #include "synth/solve.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

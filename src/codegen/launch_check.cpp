@@ -1,6 +1,23 @@
 #include "codegen/launch_check.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "layout/memory_layout.h"
 
 namespace warploom {
 namespace {

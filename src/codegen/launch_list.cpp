@@ -1,5 +1,14 @@
 #include "codegen/launch_list.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
+#include <string>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/launch_check.h"
 #include "tile/program.h"
 

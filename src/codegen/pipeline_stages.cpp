@@ -1,8 +1,16 @@
 #include "codegen/pipeline_stages.h"
 #include <algorithm>
 #include <climits>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 #include "base/dtype.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

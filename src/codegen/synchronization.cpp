@@ -1,6 +1,21 @@
 #include "codegen/synchronization.h"
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
 #include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "codegen/cuda_analysis.h"
+#include "codegen/pipeline_stages.h"
+#include "layout/tv_layout.h"
+#include "synth/sites.h"
+#include "synth/synthesize.h"
+#include "target/instruction.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

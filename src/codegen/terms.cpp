@@ -1,5 +1,25 @@
 #include "codegen/terms.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <regex>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/error.h"
 #include "base/rendered.h"
+#include "codegen/launch_list.h"
+#include "layout/memory_layout.h"
+#include "synth/sites.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "tile/syntax.h"
 
 namespace warploom::codegen {

@@ -6,11 +6,23 @@
 // (64-element panels, say). Where no carry can cross a boundary, which the variables' ranges tell,
 // the address is linear in them, and is written as such; elsewhere it is written with / and %.
 #pragma once
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "codegen/launch_list.h"
 #include "layout/memory_layout.h"
 #include "synth/sites.h"
 #include "target/capabilities.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 using namespace tile;  // what this room writes is of programs throughout

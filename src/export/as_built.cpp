@@ -1,6 +1,7 @@
 #include "export/as_built.h"
 #include <fmt/format.h>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>

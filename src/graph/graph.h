@@ -36,6 +36,8 @@
 // "node 'mm' (MatMul)".
 #pragma once
 #include <map>
+#include <optional>
+#include <variant>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"

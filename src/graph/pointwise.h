@@ -16,6 +16,7 @@
 // with the library's. Of integers it computes them on whole numbers of 64 bits.
 #pragma once
 #include <array>
+#include <optional>
 #include <span>
 #include "base/value_op.h"
 #include "graph/graph.h"

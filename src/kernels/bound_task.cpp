@@ -1,6 +1,21 @@
 #include "kernels/bound_task.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 #include "kernels/lower.h"
+#include "synth/synthesize.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::kernels {

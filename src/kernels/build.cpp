@@ -2,8 +2,29 @@
 // region.
 
 #include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/value_op.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
+#include "loopnest/affine.h"
 #include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {

@@ -13,6 +13,8 @@
 //       …
 //     });
 #pragma once
+#include <map>
+#include <memory>
 #include "codegen/launch_list.h"
 #include "graph/track.h"
 #include "kernels/config/configs.h"

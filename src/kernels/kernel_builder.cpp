@@ -1,5 +1,23 @@
 #include "kernels/kernel_builder.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "kernels/family.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {

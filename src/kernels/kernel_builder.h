@@ -8,15 +8,24 @@
 //   x at {ci, 2p + kh - 1, 2q + kw - 1}, tile axes (ci, p, q) of extents (16, 8, 16)
 //   → X[ci +16, 2p + kh - 1 +8 by 2, 2q + kw - 1 +16 by 2]
 #pragma once
+#include <fmt/format.h>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/dtype.h"
+#include "codegen/launch_list.h"
 #include "kernels/family.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
 #include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 using tile::Index, tile::TensorId, tile::Value;  // programs are made of them throughout

@@ -1,5 +1,16 @@
 #include "kernels/space_walk.h"
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/random.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 
 namespace warploom::kernels {
 namespace {

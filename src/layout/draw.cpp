@@ -1,4 +1,12 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 #include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 
 namespace warploom::layout {
 namespace {

@@ -1,6 +1,18 @@
 #include "layout/memory_layout.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 #include "base/dtype.h"
+#include "layout/tv_layout.h"
 
 namespace warploom::layout {
 int64_t MemoryLayout::elements() const {

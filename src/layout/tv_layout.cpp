@@ -1,4 +1,15 @@
 #include "layout/tv_layout.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <string>
+#include <vector>
+#include "base/error.h"
 
 namespace warploom::layout {
 namespace {

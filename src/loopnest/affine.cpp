@@ -1,4 +1,10 @@
 #include "loopnest/affine.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace warploom::loopnest {
 Affine along(size_t axis, size_t axes, int64_t step) {

@@ -1,4 +1,12 @@
 #include "loopnest/axis_builder.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+#include "graph/graph.h"
+#include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {

@@ -1,5 +1,14 @@
 #include "loopnest/contraction.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/value_op.h"
+#include "loopnest/affine.h"
 #include "loopnest/contraction_factors.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 namespace {

@@ -1,7 +1,15 @@
 // What follows the sum of a contraction: whether a tile can compute it, and how it reduces rows.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
+#include "loopnest/affine.h"
 #include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 namespace {

@@ -1,4 +1,11 @@
 #include "loopnest/contraction_factors.h"
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <vector>
+#include "base/value_op.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 namespace {

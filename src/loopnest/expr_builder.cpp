@@ -1,7 +1,18 @@
 #include "loopnest/expr_builder.h"
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/integers.h"
+#include "base/value_op.h"
+#include "graph/pointwise.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 int ExprBuilder::push(Expr value) {

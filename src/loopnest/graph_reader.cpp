@@ -1,6 +1,19 @@
 #include "loopnest/graph_reader.h"
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/integers.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
+#include "loopnest/affine.h"
+#include "loopnest/axis_builder.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId;

@@ -1,4 +1,12 @@
 // Pointwise operators, in floats or on integers.
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "graph/pointwise.h"
+#include "loopnest/affine.h"
 #include "loopnest/graph_reader.h"
 
 namespace warploom::loopnest {

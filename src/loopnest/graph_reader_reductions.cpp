@@ -1,5 +1,18 @@
 // Operators that combine elements: reductions, scans, windows, convolutions and products.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
+#include "loopnest/affine.h"
 #include "loopnest/graph_reader.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 using graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId;

@@ -1,6 +1,18 @@
 // Views and movements: operators that compute nothing, but say where elements come from.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
+#include "loopnest/affine.h"
 #include "loopnest/graph_reader.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 using graph::Node, graph::OpKind, graph::Shape, graph::TensorId;

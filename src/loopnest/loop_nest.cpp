@@ -1,9 +1,20 @@
 #include "loopnest/loop_nest.h"
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <tuple>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/rows.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
+#include "loopnest/affine.h"
+#include "tile/program.h"
 
 namespace warploom::loopnest {
 bool Expr::same(const Expr& other) const {

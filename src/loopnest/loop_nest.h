@@ -43,6 +43,7 @@
 //           4: relu 3
 //   outputs value 4 at {co, p, q}
 #pragma once
+#include <optional>
 #include <string>
 #include "base/dtype.h"
 #include "base/value_op.h"

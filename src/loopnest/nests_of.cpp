@@ -1,7 +1,17 @@
 // The nests of a graph: one for each group of outputs of equal shape, or for each piece of a
 // Concat.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
+#include "graph/graph.h"
+#include "graph/operators.h"
+#include "loopnest/axis_builder.h"
 #include "loopnest/graph_reader.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 namespace {

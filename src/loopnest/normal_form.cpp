@@ -1,5 +1,12 @@
 // The normal form of a nest: coordinates complete, unused values dropped, one dimension an axis,
 // neighbouring axes merged where all that reads and writes along them allows it.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {

@@ -1,6 +1,13 @@
 // The axes of a row reduction: which the rows go along, and how they lie in memory.
+#include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <set>
+#include <vector>
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
 #include "loopnest/row_reader.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::loopnest {
 namespace {

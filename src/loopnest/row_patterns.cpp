@@ -1,6 +1,11 @@
 // Pairs of reductions that one pass can compute: RowReduction::online_softmax, index_of_extreme and
 // centered_squares.
+#include <algorithm>
+#include <vector>
+#include "base/value_op.h"
+#include "loopnest/loop_nest.h"
 #include "loopnest/row_reader.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::loopnest {
 namespace {

@@ -1,6 +1,14 @@
 // The terms of a row reduction.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <utility>
+#include <vector>
+#include "base/value_op.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
 #include "loopnest/row_reader.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::loopnest {
 namespace {

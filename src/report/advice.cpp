@@ -1,4 +1,9 @@
 #include "report/advice.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
 #include "base/rendered.h"
 #include "report/figures.h"
 #include "report/history.h"

@@ -1,4 +1,13 @@
 #include "report/history.h"
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "archive/archive.h"
+#include "base/error.h"
 #include "base/rows.h"
 #include "report/figures.h"
 #include "report/plot.h"

@@ -1,4 +1,12 @@
 #include "report/page.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
 #include "base/rendered.h"
 #include "report/advice.h"
 #include "report/figures.h"

@@ -1,5 +1,12 @@
 #include "report/plot.h"
+#include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 #include "base/rendered.h"
 #include "report/figures.h"
 

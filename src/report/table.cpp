@@ -1,5 +1,12 @@
 #include "report/table.h"
+#include <fmt/format.h>
+#include <algorithm>
 #include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
 #include "base/rendered.h"
 #include "report/figures.h"
 

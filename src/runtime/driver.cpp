@@ -1,4 +1,9 @@
 #include "runtime/driver.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <string>
+#include <vector>
+#include "base/error.h"
 #include "runtime/library.h"
 
 namespace warploom::runtime {

@@ -19,6 +19,7 @@
 // should be replaced); cuda-call for the rest.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include "runtime/compile.h"

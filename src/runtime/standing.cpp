@@ -1,4 +1,10 @@
 #include "runtime/standing.h"
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+#include "runtime/noise.h"
+#include "runtime/timing.h"
 
 namespace warploom::runtime {
 namespace {

@@ -1,6 +1,13 @@
 #include "runtime/units.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <map>
 #include <set>
 #include <sstream>
+#include <string>
+#include <vector>
+#include "codegen/launch_list.h"
 
 namespace warploom::runtime {
 namespace {

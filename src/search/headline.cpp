@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 #include <vector>

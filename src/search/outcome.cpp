@@ -2,6 +2,7 @@
 #include "search/outcome.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>

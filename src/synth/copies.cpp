@@ -1,6 +1,22 @@
 // The instruction of every copy between memories and registers, and of every change of layout.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "synth/shared_solver.h"
+#include "synth/sites.h"
+#include "synth/solve.h"
+#include "synth/synthesize.h"
+#include "target/instruction.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {

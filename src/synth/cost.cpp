@@ -15,7 +15,21 @@
 //
 // Units: microseconds in `us`, cycles elsewhere. Rates: target/capabilities.h. How well it orders
 // real candidates: docs/compiler.md.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string_view>
+#include "base/dtype.h"
 #include "synth/cost_model.h"
+#include "synth/sites.h"
+#include "synth/solve.h"
+#include "synth/synthesize.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {

@@ -1,8 +1,21 @@
 // What single statements cost: the work of a tile on each unit, the sectors that copies touch, the
 // DRAM traffic of a wave.
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "synth/cost_model.h"
+#include "synth/sites.h"
+#include "synth/solve.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 double CostModel::bytes_in(const Tile& tile) const {

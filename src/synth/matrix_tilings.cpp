@@ -1,7 +1,17 @@
 // How a matrix statement's tile is spread over warps: every factorization of the warps into rows ×
 // columns, each warp owning one contiguous rectangle, so that neighbouring fragments can be loaded
 // by one wide matrix load. Cheapest means the fewest operand elements that the warps read together.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
 #include "synth/solve.h"
+#include "target/capabilities.h"
+#include "target/instruction.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {

@@ -10,7 +10,21 @@
 // (0,2)] [8 : (1,0)], value [2 : (0,1)] [2 : (8,0)] [2 : (0,8)]. A thread's 8 bytes are one access:
 // value digits get the strides 1, 2 and 4, thread digits 8 and 32. In the order of the coordinates
 // that is  (8:32)(2:2), (2:1)(4:8)(2:4).
+#include <fmt/format.h>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
+#include "synth/sites.h"
 #include "synth/solve.h"
+#include "synth/synthesize.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {

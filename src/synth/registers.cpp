@@ -1,5 +1,20 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "layout/tv_layout.h"
+#include "synth/sites.h"
 #include "synth/solve.h"
+#include "synth/synthesize.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {

@@ -1,5 +1,14 @@
 // Register layouts seen over the dimensions of the tensor that they meet in a copy.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "synth/solve.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 using layout::Coord, layout::MemoryLayout, layout::TvMode;

@@ -1,5 +1,19 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "synth/shared_solver.h"
+#include "synth/sites.h"
+#include "synth/solve.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 using layout::Coord;

@@ -1,4 +1,19 @@
 #include "synth/sites.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {

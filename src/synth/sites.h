@@ -1,6 +1,8 @@
 // Sites: every statement of a program with where it stands, flattened once so that the passes of
 // synthesis are plain loops.
 #pragma once
+#include <map>
+#include <optional>
 #include "base/error.h"
 #include "tile/program.h"
 

@@ -1,6 +1,19 @@
 #include "synth/synthesize.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "synth/sites.h"
 #include "synth/solve.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {

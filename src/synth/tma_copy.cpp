@@ -1,10 +1,18 @@
 // Which copies tma can carry out. It wants strides, base and the box's start in its row in
 // multiples of 16 bytes, fills with zeros alone, and all of a shared matrix, whose swizzle atoms
 // begin where their pattern does.
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include "base/dtype.h"
 #include "synth/shared_solver.h"
+#include "synth/sites.h"
+#include "synth/solve.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {

@@ -1,4 +1,12 @@
+#include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "synth/solve.h"
 
 namespace warploom::synth {

@@ -1,8 +1,20 @@
 #include "target/capabilities.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/nearest.h"
 #include "cpu/pool.h"
+#include "layout/tv_layout.h"
 #include "target/instruction.h"
+#include "tile/program.h"
 
 namespace warploom::target {
 namespace {

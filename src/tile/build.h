@@ -13,6 +13,16 @@
 // Nothing is checked here; verify() reports what is wrong with the finished program. Every
 // statement remembers the source line of the call that made it.
 #pragma once
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "tile/index.h"
 #include "tile/program.h"
 
 namespace warploom::tile {

@@ -1,4 +1,16 @@
 #include "tile/index.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
 #include "tile/syntax.h"
 
 namespace warploom::tile {

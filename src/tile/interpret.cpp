@@ -1,11 +1,24 @@
 // Clusters run one after another. The blocks of one, and all of a cooperative program, take turns:
 // each runs until it waits for others.
 #include "tile/interpret.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
 #include <boost/context/fiber.hpp>
+#include <boost/context/fiber_fcontext.hpp>
 #include <boost/context/fixedsize_stack.hpp>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "tile/block_interpreter.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::tile {

@@ -1,7 +1,20 @@
 // Elements of tiles: where they lie, what they hold, values computed from them.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
+#include "base/value_op.h"
 #include "tile/block_interpreter.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::tile {
 namespace {

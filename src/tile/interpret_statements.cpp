@@ -1,7 +1,22 @@
 // What each statement does to the tensors of a block.
+#include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
+#include "base/value_op.h"
 #include "tile/block_interpreter.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::tile {
 namespace {

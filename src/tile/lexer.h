@@ -5,8 +5,18 @@
 // A level is two spaces of indentation. Blank lines vanish; # and // begin comments. Errors are
 // kTileSyntax with "file:line".
 #pragma once
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 #include "base/error.h"
 

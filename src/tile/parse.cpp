@@ -1,5 +1,22 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/value_op.h"
+#include "tile/index.h"
 #include "tile/lexer.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "tile/syntax.h"
 
 namespace warploom::tile {

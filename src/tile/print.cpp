@@ -1,4 +1,14 @@
 #include "tile/print.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "tile/syntax.h"
 
 namespace warploom::tile {

@@ -1,4 +1,16 @@
 #include "tile/program.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "tile/index.h"
 
 namespace warploom::tile {
 namespace {

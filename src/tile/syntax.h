@@ -2,6 +2,8 @@
 // from the tokens of a line, a Writer prints it. A string is a sign, its blanks the printer's;
 // docs/tile.md has the grammar.
 #pragma once
+#include <array>
+#include <optional>
 #include "base/rows.h"
 #include "tile/program.h"
 

@@ -3,7 +3,21 @@
 //
 // Declarations: names, shapes, strides, grid, cluster, warps, pipelines.
 #include "tile/verify.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "tile/program.h"
 
 namespace warploom::tile {
 namespace {

@@ -1,7 +1,16 @@
 // The rules of statements that move and compute: scopes, shapes and types that agree.
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "tile/statement_verifier.h"
 #include "tile/syntax.h"
 

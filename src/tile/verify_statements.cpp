@@ -1,4 +1,14 @@
+#include <fmt/format.h>
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "tile/statement_verifier.h"
 #include "tile/syntax.h"
 #include "tile/verify.h"

@@ -3,9 +3,11 @@
 // the room only: dnnl.cpp finds the library and keeps tensors in its layouts, dnnl_steps.cpp makes
 // primitives of steps.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>

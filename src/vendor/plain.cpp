@@ -16,6 +16,7 @@
 #include "base/value_op.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+#include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 #include "vendor/plain_stage.h"
 

@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "codegen/terms.h"
+#include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 
 namespace warploom::vendor {

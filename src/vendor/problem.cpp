@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/rows.h"
 
 namespace warploom::vendor {
 namespace {

@@ -19,6 +19,9 @@
 // candidate), interrupted, or what the machine lacks.
 #pragma once
 #include <atomic>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include "runtime/standing.h"
 #include "verify/inputs.h"
 #include "verify/setup.h"

@@ -1,6 +1,14 @@
 // Judge: what runs inside the evaluator process. Holds the device, inputs, their FP64 truth and the
 // vendor's kernel, and turns a request into a verdict. Within the room only.
 #pragma once
+#include <array>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
 #include "base/random.h"
 #include "graph/parallel.h"
 #include "runtime/timing.h"

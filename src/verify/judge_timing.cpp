@@ -6,9 +6,30 @@
 // variant 0 none, so that going back is exact and the truth of a variant's rows is worked out once
 // for all candidates. The rows looked at are one that lies, by its share of the whole, where words
 // were traded, and one at random.
+#include <fmt/format.h>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "base/random.h"
+#include "codegen/launch_list.h"
 #include "codegen/prepare.h"
 #include "common/warm_up.h"
+#include "graph/reference.h"
+#include "runtime/executor.h"
+#include "runtime/noise.h"
+#include "runtime/timing.h"
+#include "verify/evaluator.h"
 #include "verify/judge.h"
+#include "verify/oracle.h"
+#include "verify/tolerance.h"
+#include "verify/turns.h"
 
 namespace warploom::verify {
 namespace {

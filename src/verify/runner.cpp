@@ -1,8 +1,31 @@
 #include "verify/runner.h"
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "codegen/launch_list.h"
+#include "runtime/executor.h"
+#include "verify/channel.h"
 #include "verify/oracle.h"
 
 namespace warploom::verify {

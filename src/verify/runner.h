@@ -28,6 +28,10 @@
 //   runner → evaluator   {"sandbox": "rlimits, …"} once   {"kernel": 0}   {"us": 812.5}   {"error":
 //   …}
 #pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include "runtime/executor.h"
 #include "verify/channel.h"
 

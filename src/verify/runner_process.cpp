@@ -12,17 +12,44 @@
 //                one ends the process (SIGSYS)
 //
 // What the kernel refuses is no error: the verdict says what was in force.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/landlock.h>
+#include <linux/prctl.h>
 #include <malloc.h>
+#include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ratio>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/random.h"
+#include "codegen/launch_list.h"
 #include "cpu/pool.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
+#include "verify/channel.h"
 #include "verify/runner.h"
 #include "verify/tolerance.h"
 

@@ -1,6 +1,16 @@
 // Verdicts as JSON: between processes, in the archive, and for programs that read --json.
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include "base/error.h"
+#include "runtime/noise.h"
+#include "runtime/standing.h"
+#include "runtime/timing.h"
 #include "verify/channel.h"
 #include "verify/evaluator.h"
+#include "verify/inputs.h"
 
 namespace warploom::verify {
 using nlohmann::json;

@@ -1,5 +1,14 @@
 // Pages of `warploom report` in a headless browser: what they answer to, and how they look.
+#include <fmt/format.h>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include "archive/archive.h"
+#include "base/file.h"
+#include "base/process.h"
 #include "base/rendered.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
 #include "report_fixture.h"
 #include "support/paths.h"

@@ -1,12 +1,27 @@
 // Emitted CPU kernels compute what the interpreter says their program means.
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
+#include "base/value_op.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
 #include "cpu_run.h"
+#include "target/capabilities.h"
 #include "tile/build.h"
+#include "tile/index.h"
 #include "tile/interpret.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom {

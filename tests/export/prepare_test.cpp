@@ -1,12 +1,22 @@
 // Bundles whose kernels prepare what they make of constants.
 #include <gtest/gtest.h>
 #include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "codegen/launch_check.h"
+#include "codegen/launch_list.h"
 #include "export/bundle.h"
+#include "export/delivery.h"
+#include "graph/graph.h"
 #include "runtime/bundle.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
 
 namespace warploom::export_ {
 namespace {

@@ -1,14 +1,28 @@
 #include "check.h"
 #include <fmt/format.h>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
+#include "codegen/launch_list.h"
+#include "emulator.h"
+#include "fuzz/program.h"
 #include "kernels/lower.h"
 #include "run_list.h"
+#include "runtime/compile.h"
 #include "runtime/emulate.h"
+#include "target/capabilities.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::fuzz {

@@ -1,7 +1,21 @@
 #include "generator.h"
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "fuzz/known.h"
+#include "fuzz/program.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::fuzz {

@@ -1,5 +1,18 @@
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/random.h"
+#include "fuzz/graph_case.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "graph/track.h"
 #include "graph_maker.h"
 
 namespace warploom::fuzz {

@@ -1,6 +1,15 @@
 // Operators that compute.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
 #include "graph_maker.h"
 
 namespace warploom::fuzz {

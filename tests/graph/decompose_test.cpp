@@ -1,7 +1,20 @@
 // Composites as primitives: what becomes of them, and the code of every refusal.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "builder.h"
+#include "graph/graph.h"
 #include "graph/operators.h"
 #include "graph/reference.h"
 

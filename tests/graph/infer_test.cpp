@@ -1,5 +1,16 @@
 // Shapes, types, order and folding.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "builder.h"
 #include "graph/graph.h"
 

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
+#include <span>
 #include "graph/box.h"
 #include "graph/operators.h"
 #include "graph/pointwise.h"

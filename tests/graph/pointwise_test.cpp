@@ -1,9 +1,24 @@
 // The expressions that kernels use against the functions that the reference uses.
 #include "graph/pointwise.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
 #include "builder.h"
+#include "graph/graph.h"
+#include "graph/scalar_function.h"
 #include "naive.h"
 
 namespace warploom::graph {

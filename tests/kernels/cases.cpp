@@ -1,6 +1,18 @@
 #include "cases.h"
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
 #include "support/nets.h"
 #include "support/problems.h"
+#include "target/capabilities.h"
 #include "trials.h"
 
 namespace warploom::test {

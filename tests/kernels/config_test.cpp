@@ -1,5 +1,16 @@
 // Configs: typed structs seen by name, read from texts of today and of earlier versions.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include "base/error.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
 
 namespace warploom::kernels {

@@ -1,10 +1,22 @@
 // Convolutions as implicit matmuls: emitted for GPUs and emulated, against FP64.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "graph/track.h"
 #include "kernels/family.h"
 #include "loopnest/contraction.h"
 #include "runtime/emulate.h"
 #include "support/nets.h"
 #include "support/problems.h"
+#include "target/capabilities.h"
 #include "trials.h"
 
 namespace warploom::kernels {

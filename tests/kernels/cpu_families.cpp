@@ -1,15 +1,31 @@
 // Kernels of the CPU families against the FP64 reference, over shapes, orientations, types and
 // epilogues.
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 #include "../codegen/cpu_run.h"
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "loopnest/contraction.h"
+#include "target/capabilities.h"
 #include "tile/interpret.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 #include "trials.h"
 

@@ -1,15 +1,37 @@
 // The family `direct` on every sort of primitive: emitted for the CPU and run, emitted for GPUs and
 // emulated, against FP64.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 #include "../codegen/cpu_run.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "runtime/emulate.h"
 #include "support/nets.h"
 #include "support/problems.h"
+#include "target/capabilities.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 #include "trials.h"
 

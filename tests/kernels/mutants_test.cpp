@@ -7,15 +7,33 @@
 // early, late and at random, and FILE gets one line of JSON a mutant; tools/mutants.py does that
 // and writes docs/mutation.md.
 
+#include "kernels/mutants.h"
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <ios>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "cases.h"
+#include "codegen/launch_list.h"
+#include "emulator.h"
 #include "equivalent_mutants.h"
+#include "graph/reference.h"
+#include "kernels/family.h"
 #include "runtime/emulate.h"
 #include "support/problems.h"
 #include "support/sample.h"
+#include "target/capabilities.h"
 
 namespace warploom {
 namespace {

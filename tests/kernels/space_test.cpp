@@ -1,9 +1,27 @@
 // Spaces of configs: what is sampled is legal, constraints tell what they read.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/random.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 #include "kernels/space_walk.h"
 #include "row_nets.h"
 #include "support/nets.h"
 #include "support/problems.h"
+#include "target/capabilities.h"
 
 namespace warploom::kernels {
 namespace {

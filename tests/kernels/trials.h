@@ -1,6 +1,8 @@
 // What the tests of families share: a schedule at random, and how far an output is from FP64.
 #pragma once
 #include <cmath>
+#include <map>
+#include <optional>
 #include <stdexcept>
 #include "kernels/config/reader.h"
 #include "kernels/space_walk.h"

@@ -1,8 +1,26 @@
 // Products of which a triangle is kept, or with triangles for factors: what is skipped, and that
 // nothing else is.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/tile_scheduler.h"
+#include "loopnest/affine.h"
 #include "loopnest/contraction.h"
 #include "loopnest/triangle_nets.h"
 #include "runtime/emulate.h"

@@ -1,7 +1,15 @@
 #include "layout/memory_layout.h"
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ratio>
 #include <set>
+#include <string>
+#include <vector>
+#include "base/error.h"
+#include "layout/tv_layout.h"
 #include "tv_layouts.h"
 
 namespace warploom::layout {

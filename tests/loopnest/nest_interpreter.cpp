@@ -2,13 +2,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
 #include "support/large_integers.h"
 #include "support/problems.h"
 

@@ -1,13 +1,29 @@
 // Stored cases of the ONNX project, where they are installed: outputs against evaluate(), or a
 // coded refusal.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <onnx/onnx.pb.h>
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
 #include "onnx/load.h"
 #include "onnx/model.h"

@@ -1,7 +1,18 @@
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <numeric>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/process.h"
+#include "codegen/launch_list.h"
 #include "fixtures.h"
+#include "runtime/compile.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
 
 namespace warploom::runtime {
 namespace {

@@ -1,6 +1,15 @@
 // What is prepared of constants: once, on workspaces that calls share, and anew when it is asked.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
 #include "fixtures.h"
+#include "runtime/compile.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
 
 namespace warploom::runtime {
 namespace {

@@ -5,16 +5,39 @@
 //   WARPLOOM_KILLS=200 WARPLOOM_KILLS_OUT=bench/results/faults/kills_replayed.json
 //   build/release/test_search --gtest_filter='Kills.*'
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 #include "archive/archive.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "fake_family.h"
+#include "kernels/config/kernel_config.h"
+#include "search/options.h"
+#include "search/search_strategy.h"
+#include "search/task.h"
+#include "search/tuning_session.h"
+#include "verify/evaluator.h"
 
 namespace warploom::search {
 namespace {

@@ -7,16 +7,38 @@
 // measures, on cores that nobody else uses (`chrt -f 10` in front keeps others off them); without
 // the variable it is a quick look. WARPLOOM_GPU_OVERHEAD_OUT and Overhead.OnThe* are the same for
 // the GPU.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <ratio>
+#include <string>
 #include <thread>
+#include <vector>
 #include "../graph/builder.h"
 #include "archive/archive.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/family.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
+#include "search/search_space.h"
+#include "search/search_strategy.h"
 #include "search/tuning_session.h"
+#include "target/capabilities.h"
 #include "vendor/match.h"
+#include "verify/evaluator.h"
+#include "verify/setup.h"
 #include "verify/tolerance.h"
 
 namespace warploom::search {

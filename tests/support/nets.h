@@ -1,6 +1,9 @@
 // Small graphs of primitives by hand.
 #pragma once
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <array>
+#include <map>
 #include "../graph/builder.h"
 
 namespace warploom::test {

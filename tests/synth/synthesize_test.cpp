@@ -1,8 +1,22 @@
 #include "synth/synthesize.h"
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
+#include "synth/sites.h"
 #include "synth/solve.h"
+#include "target/capabilities.h"
 #include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {

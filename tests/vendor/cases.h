@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 #include <functional>
+#include <optional>
 #include "../graph/builder.h"
 #include "base/random.h"
 #include "graph/reference.h"

@@ -2,6 +2,15 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 #include "base/hash.h"
 
 namespace warploom::kernels {

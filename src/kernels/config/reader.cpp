@@ -3,8 +3,17 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/nearest.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
 
 namespace warploom::kernels {
 namespace {

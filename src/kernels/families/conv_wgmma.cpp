@@ -1,7 +1,23 @@
 // Convolution for sm_90a as a matmul, its operands in window order (window_order.h): rows are
 // output channels, columns a patch of pixels, tile_p of them along the second axis; or the other
 // way round.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/families/wgmma_family.h"
+#include "kernels/family.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/precision.h"
+#include "kernels/pieces/wgmma_product.h"
+#include "kernels/pieces/window_order.h"
 
 namespace warploom::kernels {
 namespace {

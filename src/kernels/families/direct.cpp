@@ -9,8 +9,26 @@
 // together at the end, and that short ones (a window's) may be written out. Where a tensor is read
 // outside, the padding of the copy is its value.
 #include "kernels/families/direct.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/value_op.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/loop_kernel.h"
+#include "kernels/pieces/loop_nest_tiling.h"
+#include "kernels/pieces/loop_tile.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace direct {

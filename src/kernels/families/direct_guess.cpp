@@ -1,7 +1,14 @@
 // A guess of the time that the kernels of the family `direct` take on a CPU, for configs to be
 // tried in a good order. Cycles are those of one core.
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+#include "kernels/config/configs.h"
 #include "kernels/families/direct.h"
+#include "kernels/family.h"
+#include "kernels/pieces/loop_nest_tiling.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels::direct {
 namespace {

@@ -1,6 +1,17 @@
 // The values that the fields of the family `direct` may take.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "kernels/config/configs.h"
 #include "kernels/families/direct.h"
+#include "kernels/family.h"
 #include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_nest_tiling.h"
 
 namespace warploom::kernels::direct {
 namespace {

@@ -3,7 +3,24 @@
 //
 // The idea of window order is im2win's (Lu, Chu, Liu, 2023); here it is a view. Operands are tf32,
 // or in the fp32 track pairs of fp16.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 #include "kernels/pieces/im2win_kernel.h"
+#include "kernels/pieces/im2win_stage.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/precision.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {

@@ -2,7 +2,25 @@
 // convolutions alike (pieces/threads_kernel.h), with mma.sync or with fused multiply-adds. With
 // pack_weights=1 a program of its own first lays a convolution's weights so that the channels of
 // one place of the filter are neighbours.
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
+#include "kernels/pieces/precision.h"
 #include "kernels/pieces/threads_kernel.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {

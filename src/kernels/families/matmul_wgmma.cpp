@@ -2,7 +2,22 @@
 //
 // Where rows of the result are reduced behind the sums (softmax, norms), the CTAs of a cluster hold
 // whole rows, beside each other.
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/families/wgmma_family.h"
+#include "kernels/family.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/precision.h"
+#include "kernels/pieces/wgmma_product.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {

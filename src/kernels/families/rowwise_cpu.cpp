@@ -6,9 +6,26 @@
 // (the L2 cache) in between, so memory is read once and written once; else the row is read again.
 // Where neighbours in memory belong to different rows, a task takes rows_per_task of them at once,
 // side by side in vectors.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_chunked_softmax.h"
 #include "kernels/pieces/row_kernel.h"
+#include "kernels/pieces/row_tiles.h"
+#include "loopnest/row_reduction.h"
+#include "tile/index.h"
 
 namespace warploom::kernels {
 namespace {

@@ -4,9 +4,27 @@
 // pass over memory for each of the nest's). More CTAs than a cluster of the target has share a row
 // as well, up to one a multiprocessor: they run at the same time, take one row after another and
 // exchange in global memory.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_kernel.h"
 #include "kernels/pieces/row_ring.h"
+#include "kernels/pieces/row_tiles.h"
+#include "loopnest/loop_nest.h"
+#include "loopnest/row_reduction.h"
+#include "tile/index.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,6 +1,24 @@
 #include "kernels/families/wgmma_family.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/loop_nest_tiling.h"
+#include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/wgmma_kernel.h"
+#include "kernels/pieces/wgmma_product.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 WgmmaFamily::WgmmaFamily(const ConfigType& type, WgmmaProduct product)

@@ -1,5 +1,24 @@
 #include "kernels/pieces/epilogue.h"
+#include <fmt/format.h>
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/fp16_split.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,5 +1,25 @@
 #include "kernels/pieces/fp16_split.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels::fp16_split {
 namespace {

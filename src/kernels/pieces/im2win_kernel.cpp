@@ -1,5 +1,18 @@
 #include "kernels/pieces/im2win_kernel.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/im2win_math.h"
+#include "kernels/pieces/im2win_stage.h"
+#include "kernels/pieces/operand_packing.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {

@@ -6,6 +6,8 @@
 // of its own. With staggered_consumers they begin parts of a tile after one another (ping-pong), so
 // that one multiplies while another stores.
 #pragma once
+#include <functional>
+#include <optional>
 #include "kernels/pieces/im2win_stage.h"
 
 namespace warploom::kernels {

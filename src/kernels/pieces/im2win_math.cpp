@@ -1,5 +1,17 @@
 #include "kernels/pieces/im2win_math.h"
+#include <cstddef>
+#include <cstdint>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "kernels/config/configs.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/fp16_split.h"
+#include "kernels/pieces/im2win_kernel.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 Im2winMath::Im2winMath(Im2winKernel& kernel, int64_t number)

@@ -1,5 +1,22 @@
 #include "kernels/pieces/im2win_stage.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/precision.h"
 #include "layout/memory_layout.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "tile/build.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,6 +1,14 @@
 #include "kernels/pieces/loop_nest_tiling.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
 #include "kernels/kernel_builder.h"
+#include "loopnest/affine.h"
 #include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels::direct {
 namespace {

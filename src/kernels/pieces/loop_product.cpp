@@ -1,4 +1,15 @@
 #include "kernels/pieces/loop_product.h"
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_tile.h"
+#include "loopnest/loop_nest.h"
+#include "tile/program.h"
 
 namespace warploom::kernels::direct {
 LoopProduct::LoopProduct(LoopTile& tile)

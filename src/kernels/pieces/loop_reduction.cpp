@@ -1,4 +1,20 @@
 #include "kernels/pieces/loop_reduction.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_nest_tiling.h"
+#include "kernels/pieces/loop_tile.h"
+#include "kernels/pieces/loop_values.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
 
 namespace warploom::kernels::direct {
 namespace {

@@ -1,4 +1,20 @@
 #include "kernels/pieces/loop_tile.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_nest_tiling.h"
+#include "loopnest/loop_nest.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels::direct {
 LoopTile::LoopTile(const LoopNestTiling& all, const LoopKernelOptions& with,

@@ -1,4 +1,18 @@
 #include "kernels/pieces/loop_values.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_nest_tiling.h"
+#include "kernels/pieces/loop_tile.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels::direct {
 LoopValues::LoopValues(LoopTile& tile)

@@ -1,6 +1,21 @@
 #include "kernels/pieces/operand_packing.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/fp16_split.h"
 #include "kernels/pieces/loop_nest_tiling.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 bool is_whole(const Access& access) {

@@ -1,4 +1,11 @@
 #include "kernels/pieces/precision.h"
+#include <cstdint>
+#include <optional>
+#include "base/dtype.h"
+#include "graph/track.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/contraction.h"
 
 namespace warploom::kernels {
 std::optional<Precision> precision_of(Dtype a, Dtype b, Track track, bool halves) {

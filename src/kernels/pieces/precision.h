@@ -1,6 +1,7 @@
 // The operand format of the GPU matmul families: in which types products are computed under a
 // track.
 #pragma once
+#include <optional>
 #include "kernels/kernel_builder.h"
 #include "loopnest/contraction.h"
 

@@ -1,4 +1,15 @@
 #include "kernels/pieces/row_all_reduce.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/loop_nest.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 using tile::ReduceOp;

@@ -1,6 +1,15 @@
 // Rows that are walked over tile by tile, once for each of their passes.
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+#include "base/value_op.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_kernel.h"
 #include "kernels/pieces/row_split_squares.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,6 +1,12 @@
 // Two reductions by one walk over a row that is kept nowhere.
 #include <limits>
+#include <utility>
+#include "base/value_op.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_kernel.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
 
 namespace warploom::kernels {
 namespace {

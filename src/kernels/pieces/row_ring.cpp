@@ -1,4 +1,14 @@
 #include "kernels/pieces/row_ring.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/row_kernel.h"
+#include "loopnest/loop_nest.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,4 +1,17 @@
 #include "kernels/pieces/row_terms.h"
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/loop_nest.h"
+#include "loopnest/row_reduction.h"
+#include "tile/build.h"
 
 namespace warploom::kernels {
 void RowTerms::with_own_bindings(const std::function<void()>& body) {

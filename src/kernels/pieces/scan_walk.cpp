@@ -1,4 +1,16 @@
 #include "kernels/pieces/scan_walk.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_tile.h"
+#include "kernels/pieces/loop_values.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels::direct {
 using tile::ReduceOp;

@@ -1,4 +1,19 @@
 #include "kernels/pieces/threads_kernel.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/epilogue.h"
+#include "kernels/pieces/tile_scheduler.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
+#include "tile/index.h"
 
 namespace warploom::kernels {
 namespace {

@@ -8,6 +8,7 @@
 // Nothing is unfolded in memory: a patch at a place of the filter is a box of the input, and what
 // padding adds lies outside and counts as 0.
 #pragma once
+#include <optional>
 #include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/tile_scheduler.h"

@@ -1,4 +1,11 @@
 #include "kernels/pieces/tile_scheduler.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <vector>
+#include "kernels/kernel_builder.h"
+#include "tile/index.h"
 
 namespace warploom::kernels {
 TileCoord TileScheduler::at(const Index& number) const {

@@ -1,5 +1,15 @@
 // The constraints of the wgmma kernel, each with the fields that it reads.
+#include <bit>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
 #include "kernels/pieces/wgmma_product.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,4 +1,19 @@
 #include "kernels/pieces/wgmma_kernel.h"
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/epilogue.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/tile_scheduler.h"
+#include "kernels/pieces/wgmma_product.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,4 +1,17 @@
 #include "kernels/pieces/wgmma_product.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/precision.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,4 +1,16 @@
 #include "kernels/pieces/wgmma_tiles.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/tile_scheduler.h"
+#include "kernels/pieces/wgmma_product.h"
+#include "loopnest/contraction.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {

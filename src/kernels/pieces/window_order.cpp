@@ -1,5 +1,19 @@
 #include "kernels/pieces/window_order.h"
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/operand_packing.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {

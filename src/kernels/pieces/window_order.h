@@ -12,6 +12,7 @@
 // every window row) is here a view: memory grows by the padding alone. Runs begin at multiples of
 // 16 bytes, as the copy engine asks.
 #pragma once
+#include <optional>
 #include "kernels/pieces/operand_packing.h"
 
 namespace warploom::kernels {

@@ -86,6 +86,8 @@ class CpuEmitter : Emitter {
 
  private:
   // cpu.cpp
+  void note_buffer(TensorId id, Kernel& kernel, nlohmann::json& record) const;
+  void refuse_type(TensorId id);
   void body(const Body& statements);
   void statement(const Statement& statement);
   void visit(const For& loop);
@@ -151,7 +153,9 @@ class CpuEmitter : Emitter {
   void guarded(const Tile& global, const std::string& whole, const std::string& part);
   bool copy_rows(const Copy& copy, const Side& src, const Side& dst);
   bool load_tile(const Copy& copy, const Side& src, const Side& dst);
+  void load_strided_rows(const Copy& copy, const Side& src, const Side& dst);
   void copy_elements(const Copy& copy, bool rows_last);
+  void copy_whole_element(const Copy& copy, const std::string& inside, bool reads);
 
   struct Loop {
     std::string variable;

@@ -53,12 +53,19 @@ struct Space {
   std::string family;
   std::vector<Field> fields;  // others keep their defaults
   int64_t size() const;       // number of combinations, legal or not; at most INT64_MAX
+
+  // A field more, by its row of the family's table.
+  template <Config T> void offer(typename T::Field field, Values values);
 };
 
 // A field's row of a space, by its row of the family's table.
 template <Config T> Field offered(typename T::Field field, Values values) {
   const FieldInfo& row = T::type().fields[static_cast<size_t>(field)];
   return {std::string(row.name), std::move(values), std::string(row.meaning)};
+}
+
+template <Config T> void Space::offer(typename T::Field field, Values values) {
+  fields.push_back(offered<T>(field, std::move(values)));
 }
 
 // The numbers of flags and enumerators.

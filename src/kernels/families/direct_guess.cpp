@@ -99,18 +99,17 @@ class Guess {
     const bool is_vectors = own && own == inner && stride_along(load, own) == 1 && tile_[*own] != 1;
     if (extent.elements > 1 && !is_vectors) {
       const bool is_pairs = own == inner && stride_along(load, own) == 2;
-      cycles = is_pairs && is_fused
-                   ? 3 * vectors
-                   : extent.elements * cycles_an_element(own, extent.row, is_pairs);
+      cycles = extent.elements * cycles_an_element(own, extent.row, is_pairs);
+      if (is_pairs && is_fused) cycles = 3 * vectors;
     }
     if (load.in_bounds) return cycles;
     return is_fused ? cycles + 2 * vectors : cycles * 2 + 10;
   }
 
   double cycles_an_element(MaybeAxis own, double row, bool is_pairs) const {
-    const bool is_transposed_in_registers = own && own == tiling_.roles.y &&
-                                            std::fmod(tile_[*own], 8) == 0 &&
-                                            std::fmod(row, lanes_) == 0;
+    const bool along_y = own && own == tiling_.roles.y;
+    const bool is_transposed_in_registers =
+        along_y && std::fmod(tile_[*own], 8) == 0 && std::fmod(row, lanes_) == 0;
     if (is_transposed_in_registers) return 0.4;
     return is_pairs ? 0.3 : 1.5;
   }

@@ -24,7 +24,7 @@ void LoopProduct::add_to(TensorId sum, const std::vector<bool>& varies) {
   const TensorId a = b_.shared("a", Dtype::f32, {m_, block_k_ * taps});
   const TensorId w = b_.shared("b", Dtype::f32, {block_k_, taps, n_});
   const auto [first, last] =
-      t_.at().slots_within(product_.domain_constraints, product_.k, 0, blocks);
+      t_.at().stages_within(product_.domain_constraints, product_.k, 0, blocks);
   const TensorId part = blocks > 1 ? t_.reg("part", Dtype::f32, varies) : sum;
   b_.for_("k", first, last, 1, [&](const Index& k) {
     t_.move_to(product_.k, k * block_k_);

@@ -63,7 +63,7 @@ void WgmmaKernel::add_operands() {
     add_operand("A_rest", "a_rest", a_.low, a_axes, s_.block_m);
     add_operand("B_rest", "b_rest", b_.low, b_axes, s_.block_n);
   }
-  ring_ = t_.pipeline("ring", static_cast<int>(s_.stages), stages_);
+  pipeline_ = t_.pipeline("ring", static_cast<int>(s_.stages), stages_);
   if (s_.transposes_a())
     lines_ = t_.as_strided("lines", stages_[0], 0, {s_.block_m, s_.block_k}, {1, padded});
 }
@@ -81,7 +81,7 @@ void WgmmaKernel::produce() {
   tiles_.for_each(draft_, [&](TileCoord tile, const Index& begin, const Index& end, bool) {
     t_.for_("k", begin, end, 1, [&](const Index& k) {
       tile.place(c_.nest, summed_, k);
-      t_.produce(ring_, [&] { produce_stage(tile); });
+      t_.produce(pipeline_, [&] { produce_stage(tile); });
     });
   });
 }
@@ -140,7 +140,7 @@ void WgmmaKernel::sum_tile(const TileCoord& tile, const Index& begin, const Inde
 void WgmmaKernel::multiply_stage(const TileCoord& stage, StageSums& set) {
   set.scales = load_scales(draft_, c_, stage, result_, row_axes_, set.name);
   if (promotes_) t_.fill(set.part, 0);
-  t_.consume(ring_, promotes_ && !meanwhile_ ? 0 : 1, [&] { add_products(set); });
+  t_.consume(pipeline_, promotes_ && !meanwhile_ ? 0 : 1, [&] { add_products(set); });
 }
 
 // Of split operands the small products first: tensor cores truncate as they add.

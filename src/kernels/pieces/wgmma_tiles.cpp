@@ -48,7 +48,7 @@ void WgmmaTiles::compute(const Body& body, const Index& linear) const {
   const Index begin = part * part_stages_;
   const Index end = tile::min(begin + part_stages_, Index(stages_));
   const auto [first, last] =
-      clusters_.at(number).slots_within(c_.domain_constraints, *c_.channel, begin, end, per_round_);
+      clusters_.at(number).stages_within(c_.domain_constraints, *c_.channel, begin, end, per_round_);
   TileCoord tile = order_.at(number);
   if (parts_ > 1) tile.origin.back() = part;
   body(tile, first, last, false);

@@ -156,9 +156,10 @@ bool CpuEmitter::copy_rows(const Copy& copy, const Side& src, const Side& dst) {
     guarded(*dst.tile, whole, fmt::format("wl::store_rows({}, {});", places, box(dst)));
     return true;
   }
-  const std::string part = fmt::format("wl::load_rows({}, {}, {}, {}, {});", places, rows, cols,
-                                       box(src), float_text(copy.fill));
-  guarded(*src.tile, whole, part);
+  const std::string inside = box(src);
+  const std::string fill = float_text(copy.fill);
+  guarded(*src.tile, whole,
+          fmt::format("wl::load_rows({}, {}, {}, {}, {});", places, rows, cols, inside, fill));
   return true;
 }
 
@@ -325,8 +326,10 @@ void CpuEmitter::load_strided_rows(const Copy& copy, const Side& src, const Side
   const std::string to = fmt::format("{}, {}", pointer(copy.dst), dst.row.stride);
   const std::string from = fmt::format("{}, {}", pointer(copy.src), src.row.stride);
   const std::string extents = fmt::format("{}, {}", src.row.extent, src.col.extent);
-  out_.line("wl::load_rows<{}>({}, {}, {}, {}, {});", src.col.stride, to, from, extents, box(src),
-            float_text(copy.fill));
+  const std::string inside = box(src);
+  const std::string fill = float_text(copy.fill);
+  out_.line("wl::load_rows<{}>({}, {}, {}, {}, {});", src.col.stride, to, from, extents, inside,
+            fill);
 }
 
 void CpuEmitter::visit(const Copy& copy) {
@@ -337,8 +340,8 @@ void CpuEmitter::visit(const Copy& copy) {
   const Tensor& src = tensor(copy.src.tensor);
   const Tensor& dst = tensor(copy.dst.tensor);
   const bool rounds = src.dtype != dst.dtype && is_narrow(dst.dtype);
-  if (rounds && dst.scope != Scope::global)
-    out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor),
-              layout(copy.dst.tensor).floats);
+  if (!rounds || dst.scope == Scope::global) return;
+  const int64_t floats = layout(copy.dst.tensor).floats;
+  out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor), floats);
 }
 }  // namespace warploom::codegen

@@ -180,12 +180,14 @@ void CpuEmitter::FusedLoop::begin(const Statement& statement) {
     return fmt::format("wl::splat({})", float_text(reduction_of(op).identity));
   };
   if (const auto* reduce = statement.as<Reduce>()) {
-    const std::string& name = total_[statement.id] = out_.fresh(out_.tensor(reduce->dst).name);
+    const std::string name = out_.fresh(out_.tensor(reduce->dst).name);
+    total_[statement.id] = name;
     const std::vector<std::string> all(parts_, identity(reduce->op));
     out_.out_.line("wl::vf {}[] = {{{}}};", name, fmt::join(all, ", "));
   }
   if (const auto* scan = statement.as<Scan>()) {
-    const std::string& name = total_[statement.id] = out_.fresh("before");
+    const std::string name = out_.fresh("before");
+    total_[statement.id] = name;
     out_.out_.line("wl::vf {} = {};", name, identity(scan->op));
   }
 }

@@ -12,7 +12,9 @@ bool uses_pdl(const Program& program, const target::Capabilities& capabilities) 
 }
 
 int64_t blocks_of(const Program& program) {
-  return std::accumulate(program.grid.begin(), program.grid.end(), int64_t{1}, std::multiplies<>());
+  int64_t blocks = 1;
+  for (const int64_t extent : program.grid) blocks *= extent;
+  return blocks;
 }
 
 // Whether blocks are many and none stays: those of the next kernel that come early then find an
@@ -250,7 +252,9 @@ void CudaEmitter::emit(const For& node) {
 
 void CudaEmitter::emit(const If& node) {
   synchronize(SyncPart::inside);
-  out_.open("if ({} < {}) {{", named(node.left).text(), named(node.right).text());
+  const Index left = named(node.left);
+  const Index right = named(node.right);
+  out_.open("if ({} < {}) {{", left.text(), right.text());
   body(node.body);
   out_.close();
   for (const Statement& inner : node.body) {

@@ -404,7 +404,8 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   const auto k_loop = unrolled("kk", k_atoms);
   const auto m_loop = over("m", m_atoms);
   const Index m = counter("m", m_atoms);
-  const std::string to = fmt::format("wl::at({}, {})", acc.name, (m * (n / 2)).text());
+  const Index to_element = m * (n / 2);
+  const std::string to = fmt::format("wl::at({}, {})", acc.name, to_element.text());
   const std::string_view operand = cuda_type(row.operand);
   const bool b_mn_major = mn_major(node.b, b_k);
   const std::string b_at = fmt::format("b_desc + ({}) / 16", b_step.text());

@@ -72,7 +72,8 @@ Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool 
 
 // A tile's offset, by its name where a loop around has one for it.
 Index CudaEmitter::offset(const Tile& tile, size_t dim) const {
-  return tensor(tile.tensor).scope == Scope::global ? named(tile.offset[dim]) : tile.offset[dim];
+  const Index& own = tile.offset[dim];
+  return tensor(tile.tensor).scope == Scope::global ? named(own) : own;
 }
 
 Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, int64_t per) {

@@ -46,7 +46,8 @@ class Guess {
     const double taps = static_cast<double>(product.taps);
     const double deep = taps > 1 ? taps : static_cast<double>(s_.block_k);
     const double vectors = std::ceil(x * rows / lanes_);
-    const double copied = std::ceil(x / lanes_) * (product.b.in_bounds ? 2 : 4) + 1;
+    const double cycles_a_vector = product.b.in_bounds ? 2 : 4;
+    const double copied = std::ceil(x / lanes_) * cycles_a_vector + 1;
     const double multiplied = m * vectors * (0.5 + 1.5 / deep);
     const double trip = multiplied + 2 * m / lanes_ + rows * copied;
     return count(true) * product.part * trip + m * vectors * 4;

@@ -61,7 +61,8 @@ void LoopValues::compute(size_t v) {
   held_[v] = -1;  // where bodies are written out, it is that of the body before
   const Value expression = expression_of(v);
   held_[v] = t_.reg(fmt::format("v{}", v), value.dtype, value.varies);
-  const bool of_integers = value.kind != Kind::round || nest_.is_integer_value(value.operands[0]);
+  const bool rounds = value.kind == Kind::round;
+  const bool of_integers = !rounds || nest_.is_integer_value(value.operands[0]);
   map(held_[v], expression, value.integers && of_integers);
 }
 
@@ -89,7 +90,8 @@ void LoopValues::prefetch(size_t axis) {
     const Expr& value = nest_.values[v];
     if (value.kind != Kind::load || !value.varies[axis]) continue;
     const Access& load = nest_.load_of(value);
-    const TensorId ahead = t_.reg(fmt::format("ahead{}", value.load), load.dtype, value.varies);
+    const std::string name = fmt::format("ahead{}", value.load);
+    const TensorId ahead = t_.reg(name, load.dtype, value.varies);
     const bool bypasses_l1 = nest_.bypasses_l1(load, t_.capabilities.l2_bytes);
     b_.copy(t_.input(value.load), b_.all(ahead), load.padding_value, bypasses_l1);
     prefetched_[v] = ahead;

@@ -411,8 +411,8 @@ void SyncPass::meet(const SyncPlace& here) {
 }
 
 void SyncPass::before_write(const SyncPlace& here, const SharedPlace& memory) {
-  const bool by_tma = memory.kind == SharedPlace::Kind::tensor &&
-                      now_.tma_reads.contains(static_cast<TensorId>(memory.number));
+  const auto tensor = static_cast<TensorId>(memory.number);
+  const bool by_tma = memory.kind == SharedPlace::Kind::tensor && now_.tma_reads.contains(tensor);
   if (by_tma) {
     note(here, {SyncKind::wait_tma_reads});
     now_.tma_reads.clear();

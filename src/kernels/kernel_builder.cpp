@@ -108,8 +108,8 @@ Index TileCoord::largest_but_for(const Affine& coordinate, size_t k) const {
   return most;
 }
 
-std::pair<Index, Index> TileCoord::slots_within(const std::vector<Affine>& constraints, size_t k,
-                                                Index begin, Index end, int64_t turns) const {
+std::pair<Index, Index> TileCoord::stages_within(const std::vector<Affine>& constraints, size_t k,
+                                                 Index begin, Index end, int64_t turns) const {
   for (const Affine& constraint : constraints) {
     const Index most = largest_but_for(constraint, k);
     const int64_t step = constraint.steps[k];

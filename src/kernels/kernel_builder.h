@@ -74,8 +74,8 @@ struct TileCoord {
   Index first(const Affine& coordinate) const;  // its value at the origin
   // Of the blocks of k from begin to end along axis k, taken `turns` at a time, those with terms at
   // which none of the constraints is below 0; none where the first is not before the last.
-  std::pair<Index, Index> slots_within(const std::vector<Affine>& constraints, size_t k,
-                                       Index begin, Index end, int64_t turns = 1) const;
+  std::pair<Index, Index> stages_within(const std::vector<Affine>& constraints, size_t k,
+                                        Index begin, Index end, int64_t turns = 1) const;
   // A coordinate as a number, over the elements of a register tensor with a dimension for each of
   // these axes.
   Value value_at(const Affine& coordinate, const std::vector<size_t>& axes) const;

@@ -56,7 +56,7 @@ void expect_slots_with_terms(const Product& p, const Contraction& c, const TileS
     for (int64_t n = 0; n < p.n; n += size.n) {
       tile.origin[c.row] = m;
       tile.origin[c.column] = n;
-      const auto [begin, end] = tile.slots_within(c.domain_constraints, c.k[0], 0, slots);
+      const auto [begin, end] = tile.stages_within(c.domain_constraints, c.k[0], 0, slots);
       for (int64_t slot = 0; slot < slots; ++slot)
         ASSERT_EQ(slot >= begin.constant().value_or(-1) && slot < end.constant().value_or(-1),
                   has_term(c, size, m, n, slot * size.k))
@@ -124,7 +124,7 @@ TEST(Triangle, IsSharedEvenlyByPersistentBlocks) {
     for (int64_t turn = 0; turn < order.count(); ++turn) {
       const TileCoord tile = order.at(paired_order(turn, order.count(), 132));
       work[at(turn % 132)] +=
-          tile.slots_within(c.domain_constraints, c.k[0], 0, 1).first.constant() == 0;
+          tile.stages_within(c.domain_constraints, c.k[0], 0, 1).first.constant() == 0;
     }
     EXPECT_LE(std::ranges::max(work), 9);
   }

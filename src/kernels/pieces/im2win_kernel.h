@@ -57,7 +57,7 @@ class Im2winKernel {
   // of the tiles that a stage serves
   std::vector<TensorId> patches_;
   std::vector<TensorId> windows_;
-  std::vector<tile::PipelineId> rings_;
+  std::vector<tile::PipelineId> patch_stages_;
   // weights: in memory, in shared memory, and the pipeline that they come through
   std::vector<TensorId> from_;
   std::vector<TensorId> weights_;

@@ -15,7 +15,7 @@ struct Precision {
 
   bool is_fp16_split() const { return operand == Dtype::f16 && terms > 1; }
 
-  // Whether the threads add up the sums of one slot each: tensor cores truncate as they add, an
+  // Whether the threads add up the sums of one stage each: tensor cores truncate as they add, an
   // error that grows with k, and keep 14 bits of a sum of 8-bit floats.
   bool promotes() const { return terms > 1 || (is_float(operand) && bits_of(operand) == 8); }
 

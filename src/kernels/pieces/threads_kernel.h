@@ -63,7 +63,7 @@ class ThreadsKernel {
   // a stage's operands; accumulators, and those of a stage; an instruction's operands
   TensorId shared_a_ = -1;
   TensorId shared_b_ = -1;
-  tile::PipelineId ring_ = -1;
+  tile::PipelineId stages_ = -1;
   TensorId acc_ = -1;
   TensorId part_ = -1;
   TensorId a_ = -1;

@@ -21,6 +21,7 @@ constexpr int kSpatial = 1;  // cudnnBatchNormMode_t
 constexpr int kAccurate = 1;
 constexpr int kLog = 2;
 constexpr int kChannel = 1;                                     // cudnnSoftmaxMode_t
+constexpr int kCrossChannel = 0;                                // cudnnLRNMode_t
 constexpr std::array kPoolCodes = {0, 1, 2};                    // by PoolKind
 constexpr std::array kReduceCodes = {0, 5, 3, 2, 1, 6, 7, -1};  // by Reduce, -1: none
 constexpr int kAddCode = 0;
@@ -49,7 +50,8 @@ Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& progr
   const bool enlarged = src.buffer != before;
   if (enlarged && given.how == PoolKind::mean_of_inside)
     return refused("a mean over uneven padding");
-  const Shape pads = enlarged ? Shape(window.begins.size(), 0) : window.begins;
+  Shape pads = window.begins;
+  if (enlarged) std::ranges::fill(pads, 0);
   const Place dst = to_write(spatial(given.dst), program);
   const Object x = tensor_of(src);
   const Object y = tensor_of(dst);
@@ -64,7 +66,9 @@ Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& progr
                                  begins.data(), strides.data());
   if (set != 0) return refused("the window");
   const auto run = [&d = d_, x, y, pooling](const Addresses& at) {
-    return d.pool(d.handle, pooling.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+    const CudnnTensor from{x, at[0]};
+    const CudnnTensor to{y, at[1]};
+    return overwrite(d.pool, from, to, pooling.get());
   };
   WARPLOOM_CHECK(attempt({src, dst}, run, "the pooling", program));
   return deliver(spatial(given.dst), dst, program);
@@ -77,7 +81,10 @@ Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& progra
   const Shape& shape = call.src.shape;
   int64_t outer = 1;
   int64_t inner = 1;
-  for (size_t d = 0; d < shape.size(); ++d) (d < axis ? outer : inner) *= shape[d];
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t& side = d < axis ? outer : inner;
+    side *= shape[d];
+  }
   inner /= shape[axis];
   WARPLOOM_TRY(const Place given, rows(call.src, program));
   const auto src = reshaped(given, {outer, shape[axis], inner, 1});
@@ -89,7 +96,9 @@ Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& progra
   kept_.erase(call.dst.buffer);
   const int algorithm = call.log ? kLog : kAccurate;
   const auto run = [&d = d_, x, y, algorithm](const Addresses& at) {
-    return d.softmax(d.handle, algorithm, kChannel, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+    const CudnnTensor from{x, at[0]};
+    const CudnnTensor to{y, at[1]};
+    return overwrite(d.softmax, from, to, algorithm, kChannel);
   };
   return attempt({*src, *dst}, run, "the softmax", program);
 }
@@ -171,8 +180,10 @@ Status CudnnLibrary::make(const Reduction& call, const Step& step, Program& prog
   const Place workspace = scratch_like(one, {words}, false, program);
   kept_.erase(call.dst.buffer);
   const auto run = [&d = d_, x, y, reduction, bytes](const Addresses& at) {
-    return d.reduce(d.handle, reduction.get(), nullptr, 0, at[2], bytes, &kOne, x.get(), at[0],
-                    &kZero, y.get(), at[1]);
+    const CudnnTensor from{x, at[0]};
+    const CudnnTensor to{y, at[1]};
+    void* const indices = nullptr;
+    return overwrite(d.reduce, from, to, reduction.get(), indices, size_t{0}, at[2], bytes);
   };
   return attempt({src, call.dst, workspace}, run, "the reduction", program);
 }
@@ -191,7 +202,9 @@ Status CudnnLibrary::make(const Lrn& call, const Step& step, Program& program) {
     return refused("the normalisation");
   kept_.erase(call.dst.buffer);
   const auto run = [&d = d_, x, y, lrn](const Addresses& at) {
-    return d.normalize(d.handle, lrn.get(), 0, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+    const CudnnTensor from{x, at[0]};
+    const CudnnTensor to{y, at[1]};
+    return overwrite(d.normalize, from, to, lrn.get(), kCrossChannel);
   };
   return attempt({src, dst}, run, "the normalisation", program);
 }
@@ -223,7 +236,9 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
   if (after.function == Function::linear && after.beta == 0) {
     const auto factor = static_cast<float>(after.alpha);
     const auto run = [&d = d_, x, y, factor](const Addresses& at) {
-      return d.transform(d.handle, &factor, x.get(), at[0], &kZero, y.get(), at[1]);
+      const CudnnTensor from{x, at[0]};
+      const CudnnTensor to{y, at[1]};
+      return overwrite_scaled(d.transform, factor, from, to);
     };
     return attempt({src, dst}, run, "a factor", program);
   }
@@ -233,8 +248,9 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
     if (!how || d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
       return refused("the function");
     const auto run = [&d = d_, x, y, how](const Addresses& at) {
-      return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &kOne, x.get(), at[0], &kZero,
-                       y.get(), at[1]);
+      const CudnnTensor from{x, at[0]};
+      const CudnnTensor to{y, at[1]};
+      return overwrite(d.combine, from, to, how.get(), &kOne, x.get(), at[0]);
     };
     return attempt({src, dst}, run, "the function", program);
   }
@@ -246,7 +262,9 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
   if (d_.activation_set(activation.get(), mode, kPropagateNan, after.alpha) != 0)
     return refused("the function");
   const auto run = [&d = d_, x, y, activation](const Addresses& at) {
-    return d.activate(d.handle, activation.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+    const CudnnTensor from{x, at[0]};
+    const CudnnTensor to{y, at[1]};
+    return overwrite(d.activate, from, to, activation.get());
   };
   return attempt({src, dst}, run, "the function", program);
 }
@@ -272,8 +290,9 @@ Status CudnnLibrary::combination(const After& after, const Place& src, const Pla
   if (d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
     return refused("the combination");
   const auto run = [&d = d_, x, b, y, how, factor = sign](const Addresses& at) {
-    return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &factor, b.get(), at[1], &kZero,
-                     y.get(), at[2]);
+    const CudnnTensor second{b, at[1]};
+    const CudnnTensor to{y, at[2]};
+    return overwrite_scaled(d.combine, factor, second, to, how.get(), &kOne, x.get(), at[0]);
   };
   return attempt({src, other, dst}, run, "the combination", program);
 }

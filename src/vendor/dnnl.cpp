@@ -127,18 +127,19 @@ Status DnnlLibrary::take(Making& making, int number, const Place& place, bool op
   return ok();
 }
 
-Piece DnnlLibrary::piece_of(const Object& primitive,
-                            const std::vector<std::pair<int, Held>>& arguments) const {
-  const auto run = [this_library = name(), primitive](const std::vector<Dnnl::Argument>& given) {
+Piece DnnlLibrary::piece_of(const Object& primitive, const Arguments& arguments) const {
+  const std::string library = name();
+  const auto run = [library, primitive](const std::vector<Dnnl::Argument>& given) {
     const Dnnl& d = Dnnl::get();
     const auto count = static_cast<int>(given.size());
-    const int code = d.execute(primitive.get(), d.stream, count, given.data());
+    const void* const call = primitive.get();
+    const int code = d.execute(call, d.stream, count, given.data());
     if (code == 0 && d.stream_wait(d.stream) == 0) return ok();
     const std::string found = fmt::format("status {}", code);
     const std::string message = "dnnl_primitive_execute failed";
-    return Status(fail({ErrorCode::kInternal, message, this_library, "status 0", found}));
+    return Status(fail({ErrorCode::kInternal, message, library, "status 0", found}));
   };
-  return [run, arguments, library = name()](const Bindings& buffers) -> Result<runtime::Call> {
+  return [run, arguments, library](const Bindings& buffers) -> Result<runtime::Call> {
     const Dnnl& d = Dnnl::get();
     std::vector<std::pair<Buffer, Object>> kept;
     std::vector<Dnnl::Argument> given;
@@ -160,7 +161,8 @@ Piece DnnlLibrary::piece_of(const Object& primitive,
 }
 
 Status DnnlLibrary::reorder(const Held& from, const Held& to, Program& program) {
-  const Object desc = d_.reorder(&from.desc, d_.engine, &to.desc, d_.engine, nullptr);
+  const Handle engine = d_.engine;
+  const Object desc = d_.reorder(&from.desc, engine, &to.desc, engine, nullptr);
   const Object primitive = desc ? d_.primitive(desc.get()) : nullptr;
   if (!primitive) return refused("a reorder");
   program.pieces.push_back(piece_of(primitive, {{kArgSrc, from}, {kArgDst, to}}));
@@ -172,7 +174,8 @@ Status DnnlLibrary::release(const std::string& buffer, Program& program) {
   if (kept == kept_.end()) return ok();
   const Place& place = kept->second.place;
   WARPLOOM_TRY(const MemoryDesc desc, described(place));
-  WARPLOOM_CHECK(reorder(kept->second.held, {desc, buffer, 0, reach_of(place)}, program));
+  const Held in_rows{desc, buffer, 0, reach_of(place)};
+  WARPLOOM_CHECK(reorder(kept->second.held, in_rows, program));
   kept_.erase(kept);
   return ok();
 }
@@ -189,7 +192,8 @@ Status DnnlLibrary::add_post_ops(const Making& making, const Object& post_ops,
         return refused("a post-operation");
       continue;
     }
-    Operand other{kArgPostOp * static_cast<int>(i + 1) | kArgSecond, *after.other, {}, false};
+    const int number = kArgPostOp * static_cast<int>(i + 1) | kArgSecond;
+    Operand other{number, *after.other, {}, false};
     WARPLOOM_TRY(other.held, where(*after.other, program));
     if (d_.append_binary(post_ops.get(), binary_code(after.combine), &other.held.desc) != 0)
       return refused("a post-operation");

@@ -119,7 +119,8 @@ bool Matcher::pool(const Node& node) {
     how = whole ? PoolKind::mean_of_window : PoolKind::mean_of_inside;
   }
   const TensorId to = node.outputs[0];
-  Step step{Pooling{place(node.inputs[0]), own_place(to), *window, how}, {}};
+  const Pooling call{place(node.inputs[0]), own_place(to), *window, how};
+  Step step{call, {}};
   const auto elements = static_cast<double>(product(window->kernel));
   if (node.op == OpKind::SumPool) step.after.push_back({.alpha = elements});
   push(std::move(step), to);
@@ -161,7 +162,11 @@ bool Matcher::matmul(const Node& node) {
   if (row) insert_one(c, 1);
   const size_t rank = std::max(a.shape.size(), b.shape.size());
   const bool tf32 = a.dtype == Dtype::f32 && track_ != Track::fp32;
-  const Matmul call{of_rank(a, rank), of_rank(b, rank), of_rank(c, rank), tf32};
+  Matmul call;
+  call.a = of_rank(a, rank);
+  call.b = of_rank(b, rank);
+  call.dst = of_rank(c, rank);
+  call.tf32 = tf32;
   push({call, {}}, to);
   return true;
 }
@@ -184,7 +189,10 @@ bool Matcher::gemm(const Node& node) {
   const Matmul call{operand(0, "transA"), operand(1, "transB"), own_place(to), tf32};
   Step step{call, {}};
   if (alpha != 1) step.after.push_back({.alpha = alpha});
-  if (biased) step.after.push_back({.other = of_rank(place(node.inputs[2]), 2)});
+  if (biased) {
+    const Place& bias = place(node.inputs[2]);
+    step.after.push_back({.other = of_rank(bias, 2)});
+  }
   push(std::move(step), to);
   return true;
 }
@@ -267,14 +275,16 @@ bool Matcher::group_norm(const Node& node) {
 bool Matcher::reduction(const Node& node) {
   if (!floats(node)) return false;
   const Result<std::vector<int64_t>> axes = graph::reduced_axes({graph(), node});
-  const auto row = std::ranges::find(kReductions, node.op, &std::pair<OpKind, Reduce>::first);
+  using OpReduce = std::pair<OpKind, Reduce>;
+  const auto row = std::ranges::find(kReductions, node.op, &OpReduce::first);
   if (!axes || axes->empty() || row == std::end(kReductions)) return false;
   const TensorId to = node.outputs[0];
   Shape shape = tensor(node.inputs[0]).shape;
   for (const int64_t axis : *axes) shape[axis] = 1;
   const auto dst = reshaped(own_place(to), shape);
   if (!dst) return false;
-  Step step{Reduction{place(node.inputs[0]), *dst, row->second}, {}};
+  const Reduction call{place(node.inputs[0]), *dst, row->second};
+  Step step{call, {}};
   if (node.op == OpKind::ReduceLogSum) step.after.push_back({.function = Function::log});
   push(std::move(step), to);
   return true;

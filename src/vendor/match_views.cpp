@@ -31,7 +31,8 @@ bool Matcher::movement(const Node& node) {
   if (!rule) return false;
   const Place& from = place(node.inputs[0]);
   const Shape& shape = tensor(to).shape;
-  Place out{from.buffer, from.dtype, shape, Shape(shape.size()), from.offset};
+  const Shape no_strides(shape.size());
+  Place out{from.buffer, from.dtype, shape, no_strides, from.offset};
   for (size_t d = 0; d < rule->size(); ++d) {
     const graph::AxisSource& source = (*rule)[d];
     if (source.taps != 1) return false;

@@ -55,6 +55,9 @@ class Matcher {
   bool recognized(const Node& node);  // nodes that together are one function of one tensor
   std::optional<After> as_function(TensorId from, TensorId result,
                                    const std::vector<int>& nodes) const;
+  std::vector<int> elementwise_from(TensorId from, int first) const;
+  std::vector<int> behind(TensorId result, std::span<const int> nodes) const;
+  bool is_closed(const std::vector<int>& nodes, TensorId result) const;
   bool unary(const Node& node);  // a function with numbers of its own
   bool binary(const Node& node);
   bool combine(TensorId x, TensorId other, Combine how, TensorId out, bool reversed = false);

@@ -31,7 +31,8 @@ int64_t elements_of(const Place& place) {
 }
 
 std::optional<Place> reshaped(const Place& place, const Shape& shape) {
-  Place out{place.buffer, place.dtype, shape, Shape(shape.size()), place.offset};
+  const Shape no_strides(shape.size());
+  Place out{place.buffer, place.dtype, shape, no_strides, place.offset};
   if (graph::element_count(shape) != elements_of(place)) return std::nullopt;
   // Axes without those of size 1, neighbours that lie as one merged, from the last on.
   std::vector<std::pair<int64_t, int64_t>> axes;  // size and stride, the last first

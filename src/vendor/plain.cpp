@@ -29,8 +29,8 @@ constexpr int64_t kMostKept = int64_t{1} << 27;  // elements of what is kept if 
 
 // Computing it takes much longer than reading it.
 bool is_dear(ValueOp op) {
-  constexpr std::array kDear = {ValueOp::exp, ValueOp::exp2, ValueOp::log, ValueOp::tanh,
-                                ValueOp::sin, ValueOp::cos,  ValueOp::erf, ValueOp::sigmoid};
+  using enum ValueOp;
+  constexpr std::array kDear = {exp, exp2, log, tanh, sin, cos, erf, sigmoid};
   return contains(kDear, op);
 }
 
@@ -127,7 +127,8 @@ class Lister {
     }
     for (const LoopNest::Output& output : nest.outputs) {
       const std::string name = fmt::format("plain_{}", list_.kernels.size());
-      push(stages, {.value = output.value, .to = output.place.name, .place = &output.place}, name);
+      const Stage stage{.value = output.value, .to = output.place.name, .place = &output.place};
+      push(stages, stage, name);
     }
     return ok();
   }
@@ -141,8 +142,10 @@ class Lister {
       kept[v] = value.kind == Kind::reduce || value.kind == Kind::scan;
       dear[v] = value.kind == Kind::apply && is_dear(value.op);
       if (kept[v]) keep_dear(nest, v, dear, kept);
-      for (const int operand : value.operands)
-        dear[v] = dear[v] || (dear[at(operand)] && !kept[at(operand)] && !kept[v]);
+      for (const int operand : value.operands) {
+        const bool dear_within = dear[at(operand)] && !kept[at(operand)];
+        if (dear_within && !kept[v]) dear[v] = true;
+      }
     }
     return kept;
   }
@@ -175,7 +178,8 @@ class Lister {
     const bool cuda = list_.engine == Engine::cuda;
     const StageText made = cuda ? cuda_stage(stages, stage, name) : cpu_stage(stages, stage, name);
     body_ += made.text;
-    Kernel kernel{.name = name, .grid = {made.blocks, 1, 1}, .threads = made.threads};
+    Kernel kernel{.name = name, .threads = made.threads};
+    kernel.grid = {made.blocks, 1, 1};
     for (const std::string& buffer : made.buffers) {
       kernel.args.push_back({.buffer = buffer});
       declare(buffer);

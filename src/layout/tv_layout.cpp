@@ -100,11 +100,12 @@ TvLayout coalesce(const TvLayout& layout) {
 Result<TvLayout> coalesced(const std::vector<int64_t>& tile, size_t first, int64_t vector,
                            int64_t threads) {
   const size_t rank = tile.size();
-  const auto refused = [&](std::string message) {
-    return fail({ErrorCode::kLayout, std::move(message), "",
-                 "threads and a vector whose factors divide the tile's extents",
-                 fmt::format("{} threads, vectors of {} along dimension {} of tile ({})", threads,
-                             vector, first, fmt::join(tile, ","))});
+  const auto refused = [&](const std::string& message) {
+    const std::string found =
+        fmt::format("{} threads, vectors of {} along dimension {} of tile ({})", threads, vector,
+                    first, fmt::join(tile, ","));
+    return fail({ErrorCode::kLayout, message, "",
+                 "threads and a vector whose factors divide the tile's extents", found});
   };
   if (first >= rank || vector < 1 || threads < 1 || tile[first] % vector != 0 ||
       *std::ranges::min_element(tile) < 1)

@@ -43,6 +43,7 @@ class ExprBuilder {
   int evaluate(const graph::Expression& expression, const std::vector<int>& operands,
                bool on_integers);
 
+  int push_integer_of(Dtype dtype, int v);
   int to_integer(int v, Dtype dtype);  // the value of a tensor of that type, as an integer
   int to_float(int v);                 // for operations on floats
   int wrap(int v, Dtype dtype);        // what storing an integer in the type leaves of it

@@ -1,6 +1,7 @@
 // decompose(): every node that is no primitive by the rule of its operator.
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 #include "base/variant_json.h"  // IWYU pragma: keep (conversions of Attribute)

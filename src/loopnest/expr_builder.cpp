@@ -111,7 +111,6 @@ int ExprBuilder::evaluate(const graph::Expression& expression, const std::vector
   return values.back();
 }
 
-// As the type holds it.
 int ExprBuilder::push_integer_of(Dtype dtype, int v) {
   Expr made{.kind = Kind::round, .dtype = dtype, .operands = {v}, .integers = true};
   return push(std::move(made));

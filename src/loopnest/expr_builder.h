@@ -43,7 +43,6 @@ class ExprBuilder {
   int evaluate(const graph::Expression& expression, const std::vector<int>& operands,
                bool on_integers);
 
-  int push_integer_of(Dtype dtype, int v);
   int to_integer(int v, Dtype dtype);  // the value of a tensor of that type, as an integer
   int to_float(int v);                 // for operations on floats
   int wrap(int v, Dtype dtype);        // what storing an integer in the type leaves of it
@@ -60,6 +59,7 @@ class ExprBuilder {
   bool holds_exactly(Dtype dtype, int v) const;
 
  private:
+  int push_integer_of(Dtype dtype, int v);  // v as the type holds it
   int apply_integers(ValueOp op, std::vector<int> operands);
   // Values in `seen` are of the type, or were asked before.
   bool is_of_type(Dtype dtype, int v, std::set<int>& seen) const;

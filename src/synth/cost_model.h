@@ -1,6 +1,7 @@
 // The cost model while it walks a program (cost.cpp says what it models). Private to this room.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 #include "synth/solve.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <string>
 #include "synth/shared_solver.h"
 
 namespace warploom::synth {

@@ -267,9 +267,9 @@ class Parser {
 
   Reader next() { return Reader(lines_[at_++], file_, program_); }
 
-  tl::unexpected<Error> refused(std::string message) {
+  tl::unexpected<Error> refused(const std::string& message) {
     Reader here = next();
-    here.fail(std::move(message));
+    here.fail(message);
     return tl::unexpected(here.status().error());
   }
 

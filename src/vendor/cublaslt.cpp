@@ -284,8 +284,10 @@ class CublasLtLibrary : public Library {
     out.desc = lt.desc(tf32 ? kComputeFastTf32 : kCompute32F, kScale32F);
     out.preference = lt.preference();
     bool good = out.layout_a && out.layout_b && out.layout_c;
-    good = good && set(lt.desc_set, out.desc, kDescTransA, int32_t{b->transposed});
-    good = good && set(lt.desc_set, out.desc, kDescTransB, int32_t{a->transposed});
+    const int32_t transposes_first = b->transposed;
+    const int32_t transposes_second = a->transposed;
+    good = good && set(lt.desc_set, out.desc, kDescTransA, transposes_first);
+    good = good && set(lt.desc_set, out.desc, kDescTransB, transposes_second);
     good = good && set_epilogue(out.desc, epilogue);
     good = good && set(lt.preference_set, out.preference, kPreferWorkspace, kWorkspaceBytes);
     if (!good) return not_served(name(), "a descriptor it refused");

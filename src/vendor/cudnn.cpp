@@ -180,11 +180,7 @@ Status CudnnLibrary::attempt(const std::vector<Place>& places, const Work& work,
 }
 
 CudnnLibrary::Work CudnnLibrary::transforming(const Object& x, const Object& y) const {
-  return [&d = d_, x, y](const Addresses& at) {
-    const CudnnTensor from{x, at[0]};
-    const CudnnTensor to{y, at[1]};
-    return overwrite(d.transform, from, to);
-  };
+  return overwriting(d_.transform, x, y);
 }
 
 Status CudnnLibrary::copy(const Place& from, const Place& to, Program& program) {
@@ -252,24 +248,30 @@ Result<Place> CudnnLibrary::padded(const Place& src, const Window& window, const
   Shape larger = src.shape;
   Place middle = src;
   for (size_t d = 0; d < window.kernel.size(); ++d) {
-    const int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
-    const int64_t size = src.shape[d + 2] + 2 * window.begins[d] - reach;
-    even = even && size >= 0 && size / window.strides[d] + 1 == wanted[d + 2];
-    const int64_t read = (wanted[d + 2] - 1) * window.strides[d] + reach;
-    const int64_t with_border = src.shape[d + 2] + window.begins[d];
-    larger[d + 2] = std::max(read, with_border);
+    const int64_t stride = window.strides[d];
+    const int64_t begin = window.begins[d];
+    const int64_t own = src.shape[d + 2];
+    const int64_t count = wanted[d + 2];
+    const int64_t reach = reach_of(window, d);
+    const int64_t size = own + 2 * begin - reach;
+    even = even && size >= 0 && size / stride + 1 == count;
+    const int64_t read = (count - 1) * stride + reach;
+    larger[d + 2] = std::max(read, own + begin);
   }
   if (even) return src;
   Place whole = scratch_like(src, larger, own_now_, program);
   middle = whole;
   middle.shape = src.shape;
-  for (size_t d = 0; d < window.kernel.size(); ++d)
-    middle.offset += window.begins[d] * middle.strides[d + 2];
+  for (size_t d = 0; d < window.kernel.size(); ++d) {
+    const int64_t stride = middle.strides[d + 2];
+    middle.offset += window.begins[d] * stride;
+  }
   const Object x = tensor_of(src);
   const Object y = tensor_of(middle);
   if (!x || !y) return refused("a layout or element type");
   const std::vector<Filled> filled = {{whole.buffer, border}};
-  WARPLOOM_CHECK(attempt({src, middle}, transforming(x, y), "a copy", program, filled));
+  const Work run = transforming(x, y);
+  WARPLOOM_CHECK(attempt({src, middle}, run, "a copy", program, filled));
   return whole;
 }
 

@@ -137,8 +137,6 @@ constexpr float kZero = 0;
 constexpr int kPropagateNan = 1;
 constexpr int kFloat = 0;  // cudnnDataType_t
 
-using Addresses = std::vector<void*>;  // of tensors, in the order of a call's places
-
 // A tensor of a call: how it lies, and where.
 struct CudnnTensor {
   const Object& layout;
@@ -159,6 +157,33 @@ int overwrite_scaled(Function* function, const float& factor, const CudnnTensor&
 template <class Function, class... First>
 int overwrite(Function* function, const CudnnTensor& x, const CudnnTensor& y, First... first) {
   return overwrite_scaled(function, kOne, x, y, first...);
+}
+
+using Addresses = std::vector<void*>;  // of tensors, in the order of a call's places
+
+// What a call takes for a descriptor that must outlive it, or for a number.
+inline Handle argument(const Object& descriptor) {
+  return descriptor.get();
+}
+
+template <class Number> Number argument(Number number) {
+  return number;
+}
+
+// The call y = factor · function(x), of the first two of its places; `first` as above.
+template <class Function, class... First>
+auto overwriting_scaled(Function* function, float factor, const Object& x, const Object& y,
+                        const First&... first) {
+  return [=](const Addresses& at) {
+    const CudnnTensor from{x, at[0]};
+    const CudnnTensor to{y, at[1]};
+    return overwrite_scaled(function, factor, from, to, argument(first)...);
+  };
+}
+
+template <class Function, class... First>
+auto overwriting(Function* function, const Object& x, const Object& y, const First&... first) {
+  return overwriting_scaled(function, kOne, x, y, first...);
 }
 
 class CudnnLibrary : public Library {
@@ -232,6 +257,11 @@ class CudnnLibrary : public Library {
 
   int type_of(Dtype dtype) const;  // cudnnDataType_t, -1: none
 
+  // Strict fp32 is what no tensor core does.
+  bool is_strict(const Place& weights) const {
+    return weights.dtype == Dtype::f32 && track_ == Track::fp32;
+  }
+
   const Cudnn& d_ = Cudnn::get();
   runtime::Executor& device_;
   Layouts layouts_;
@@ -244,5 +274,12 @@ class CudnnLibrary : public Library {
 // Windows of two or three axes: one of a single axis gets another of size 1 before it.
 Place spatial(const Place& place);
 Window spatial(const Window& window);
+
+// Elements of the input from the first to the last that a window reads along spatial axis `d`.
+inline int64_t reach_of(const Window& window, size_t d) {
+  const int64_t steps = window.kernel[d] - 1;
+  return steps * window.dilations[d] + 1;
+}
+
 std::vector<int> integers(const Shape& shape);
 }  // namespace warploom::vendor

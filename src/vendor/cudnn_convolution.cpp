@@ -86,8 +86,7 @@ Result<CudnnLibrary::Convolving> CudnnLibrary::convolving(const Place& weights,
   out.convolution = d_.convolution();
   const int type = type_of(out.weights.dtype);
   const int rank = static_cast<int>(out.weights.shape.size());
-  // Strict fp32 is what no tensor core does.
-  const int math = out.weights.dtype == Dtype::f32 && track_ == Track::fp32 ? kFma : kTensorOp;
+  const int math = is_strict(out.weights) ? kFma : kTensorOp;
   if (!out.filter || !out.convolution || type < 0) return refused("the window");
   const Handle filter = out.filter.get();
   const Handle convolution = out.convolution.get();
@@ -125,7 +124,7 @@ Result<std::vector<CudnnPerformance>> CudnnLibrary::search(Cudnn::Search* find,
            &found, tried.data(), at[3], kWorkspaceBytes) != 0)
     return refused("any algorithm");
   WARPLOOM_CHECK(device_.synchronize());
-  const bool strict = with.weights.dtype == Dtype::f32 && track_ == Track::fp32;
+  const bool strict = is_strict(with.weights);
   std::vector<CudnnPerformance> out;
   for (const CudnnPerformance& each : std::span(tried).first(static_cast<size_t>(found))) {
     const bool allowed = !strict || (each.math_type != kTensorOp && each.math_type != 2);
@@ -204,7 +203,8 @@ Status CudnnLibrary::convolve_fused(const Convolved& ready, const Fused& fused, 
   if (fused.bias) {
     WARPLOOM_TRY(bias, rows(*fused.bias, program));
   } else {
-    bias = scratch_like(packed_place("bias", Dtype::f32, {1}), channels, false, program);
+    const Place one = packed_place("bias", Dtype::f32, {1});
+    bias = scratch_like(one, channels, false, program);
     filled.push_back({bias.buffer, 0});
   }
   Place addend = ready.places[2];
@@ -245,8 +245,8 @@ Status CudnnLibrary::make(const Deconvolution& call, const Step& step, Program& 
   const Place wanted = spatial(call.dst);
   WARPLOOM_TRY(const Place src, read(spatial(call.src), program));
   for (size_t d = 0; d < window.kernel.size(); ++d) {
-    const int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
-    const int64_t size = wanted.shape[d + 2] + 2 * window.begins[d] - reach;
+    const int64_t padded_size = wanted.shape[d + 2] + 2 * window.begins[d];
+    const int64_t size = padded_size - reach_of(window, d);
     if (size < 0 || size / window.strides[d] + 1 != src.shape[d + 2])
       return refused("uneven padding of a transposed convolution");
   }

@@ -65,11 +65,7 @@ Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& progr
   const int set = d_.pooling_set(pooling.get(), code, kPropagateNan, rank, kernel.data(),
                                  begins.data(), strides.data());
   if (set != 0) return refused("the window");
-  const auto run = [&d = d_, x, y, pooling](const Addresses& at) {
-    const CudnnTensor from{x, at[0]};
-    const CudnnTensor to{y, at[1]};
-    return overwrite(d.pool, from, to, pooling.get());
-  };
+  const Work run = overwriting(d_.pool, x, y, pooling);
   WARPLOOM_CHECK(attempt({src, dst}, run, "the pooling", program));
   return deliver(spatial(given.dst), dst, program);
 }
@@ -95,11 +91,7 @@ Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& progra
   if (!x || !y) return refused("an element type");
   kept_.erase(call.dst.buffer);
   const int algorithm = call.log ? kLog : kAccurate;
-  const auto run = [&d = d_, x, y, algorithm](const Addresses& at) {
-    const CudnnTensor from{x, at[0]};
-    const CudnnTensor to{y, at[1]};
-    return overwrite(d.softmax, from, to, algorithm, kChannel);
-  };
+  const Work run = overwriting(d_.softmax, x, y, algorithm, kChannel);
   return attempt({*src, *dst}, run, "the softmax", program);
 }
 
@@ -201,11 +193,7 @@ Status CudnnLibrary::make(const Lrn& call, const Step& step, Program& program) {
   if (d_.lrn_set(lrn.get(), size, call.alpha, call.beta, call.bias) != 0)
     return refused("the normalisation");
   kept_.erase(call.dst.buffer);
-  const auto run = [&d = d_, x, y, lrn](const Addresses& at) {
-    const CudnnTensor from{x, at[0]};
-    const CudnnTensor to{y, at[1]};
-    return overwrite(d.normalize, from, to, lrn.get(), kCrossChannel);
-  };
+  const Work run = overwriting(d_.normalize, x, y, lrn, kCrossChannel);
   return attempt({src, dst}, run, "the normalisation", program);
 }
 
@@ -235,11 +223,7 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
   if (!x || !y) return refused("a layout or element type");
   if (after.function == Function::linear && after.beta == 0) {
     const auto factor = static_cast<float>(after.alpha);
-    const auto run = [&d = d_, x, y, factor](const Addresses& at) {
-      const CudnnTensor from{x, at[0]};
-      const CudnnTensor to{y, at[1]};
-      return overwrite_scaled(d.transform, factor, from, to);
-    };
+    const Work run = overwriting_scaled(d_.transform, factor, x, y);
     return attempt({src, dst}, run, "a factor", program);
   }
   if (after.function == Function::square || after.function == Function::sqrt) {
@@ -261,11 +245,7 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
   if (mode < 0 || leaky || other_swish || !activation) return refused("the function");
   if (d_.activation_set(activation.get(), mode, kPropagateNan, after.alpha) != 0)
     return refused("the function");
-  const auto run = [&d = d_, x, y, activation](const Addresses& at) {
-    const CudnnTensor from{x, at[0]};
-    const CudnnTensor to{y, at[1]};
-    return overwrite(d.activate, from, to, activation.get());
-  };
+  const Work run = overwriting(d_.activate, x, y, activation);
   return attempt({src, dst}, run, "the function", program);
 }
 

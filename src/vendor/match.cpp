@@ -95,7 +95,7 @@ bool Matcher::is_in_own_place(TensorId id) const {
 }
 
 void Matcher::copy_to_own_place(TensorId id) {
-  if (!is_in_own_place(id)) push({Copy{place(id), own_place(id)}, {}}, id);
+  if (!is_in_own_place(id)) push_alone(Copy{place(id), own_place(id)}, id);
 }
 
 Place Matcher::packed(TensorId id) {

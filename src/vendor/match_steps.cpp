@@ -206,7 +206,7 @@ bool Matcher::softmax(const Node& node) {
   call.dst = own_place(node.outputs[0]);
   call.axis = static_cast<int64_t>(axis);
   call.log = node.op == OpKind::LogSoftmax;
-  push({std::move(call), {}}, node.outputs[0]);
+  push_alone(std::move(call), node.outputs[0]);
   return true;
 }
 
@@ -221,7 +221,7 @@ bool Matcher::batch_norm(const Node& node) {
   call.mean = packed(node.inputs[3]);
   call.variance = packed(node.inputs[4]);
   call.epsilon = node.real("epsilon", 1e-5);
-  push({std::move(call), {}}, node.outputs[0]);
+  push_alone(std::move(call), node.outputs[0]);
   return true;
 }
 
@@ -246,7 +246,7 @@ bool Matcher::layer_norm(const Node& node) {
   call.shift = factor(2);
   for (const auto& each : {call.scale, call.shift})
     if (each && elements_of(*each) != size) return false;
-  push({std::move(call), {}}, node.outputs[0]);
+  push_alone(std::move(call), node.outputs[0]);
   return true;
 }
 
@@ -300,7 +300,7 @@ bool Matcher::lrn(const Node& node) {
   call.alpha = node.real("alpha", 1e-4);
   call.beta = node.real("beta", 0.75);
   call.bias = node.real("bias", 1);
-  push({std::move(call), {}}, node.outputs[0]);
+  push_alone(std::move(call), node.outputs[0]);
   return true;
 }
 }  // namespace warploom::vendor

@@ -86,6 +86,9 @@ class Matcher {
   // reads. `other` must have been there before.
   Step* host(TensorId id, const std::vector<int>& readers, const std::optional<Place>& other);
   void push(Step step, TensorId to);
+
+  void push_alone(Operation operation, TensorId to) { push({std::move(operation), {}}, to); }
+
   void unmatched(const Node& node);
   void finish();
   bool can_rename(const Place& from) const;

@@ -134,8 +134,10 @@ std::optional<Matrix> matrix_of(const Place& place) {
     const int64_t line = rows == 1 ? columns : std::max(down, columns);
     return Matrix{columns, rows, line, batch_stride, false};
   }
-  if (rows == 1 || down == 1)
-    return Matrix{rows, columns, std::max(along, rows), batch_stride, true};
+  if (rows == 1 || down == 1) {
+    const int64_t line = std::max(along, rows);
+    return Matrix{rows, columns, line, batch_stride, true};
+  }
   return std::nullopt;
 }
 
@@ -145,7 +147,8 @@ std::optional<Place> batched(const Place& place) {
   const int64_t rows = place.shape[rank - 2];
   const int64_t columns = place.shape[rank - 1];
   if (rank == 2) return of_rank(place, 3);
-  return reshaped(place, {elements_of(place) / (rows * columns), rows, columns});
+  const int64_t count = elements_of(place) / (rows * columns);
+  return reshaped(place, {count, rows, columns});
 }
 
 // An addend a column and one of cuBLASLt's activations.

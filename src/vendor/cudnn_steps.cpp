@@ -41,18 +41,21 @@ uint32_t lowest(Dtype dtype) {
 Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& program) {
   if (!step.after.empty()) return refused("a pooling with what comes after");
   const Window window = spatial(given.window);
+  const Place wanted = spatial(given.dst);
   if (std::ranges::any_of(window.dilations, [](int64_t size) { return size != 1; }))
     return refused("a dilated pooling");
   WARPLOOM_TRY(Place src, read(spatial(given.src), program));
-  const uint32_t border = given.how == PoolKind::max ? lowest(src.dtype) : 0u;
+  uint32_t border = 0;
+  if (given.how == PoolKind::max) border = lowest(src.dtype);
   const std::string before = src.buffer;
-  WARPLOOM_TRY(src, padded(src, window, spatial(given.dst).shape, border, program));
+  const auto enlarged_src = padded(src, window, wanted.shape, border, program);
+  WARPLOOM_TRY(src, enlarged_src);
   const bool enlarged = src.buffer != before;
   if (enlarged && given.how == PoolKind::mean_of_inside)
     return refused("a mean over uneven padding");
   Shape pads = window.begins;
   if (enlarged) std::ranges::fill(pads, 0);
-  const Place dst = to_write(spatial(given.dst), program);
+  const Place dst = to_write(wanted, program);
   const Object x = tensor_of(src);
   const Object y = tensor_of(dst);
   const Object pooling = d_.pooling();
@@ -67,7 +70,7 @@ Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& progr
   if (set != 0) return refused("the window");
   const Work run = overwriting(d_.pool, x, y, pooling);
   WARPLOOM_CHECK(attempt({src, dst}, run, "the pooling", program));
-  return deliver(spatial(given.dst), dst, program);
+  return deliver(wanted, dst, program);
 }
 
 Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& program) {
@@ -83,8 +86,9 @@ Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& progra
   }
   inner /= shape[axis];
   WARPLOOM_TRY(const Place given, rows(call.src, program));
-  const auto src = reshaped(given, {outer, shape[axis], inner, 1});
-  const auto dst = reshaped(call.dst, {outer, shape[axis], inner, 1});
+  const Shape as_image = {outer, shape[axis], inner, 1};
+  const auto src = reshaped(given, as_image);
+  const auto dst = reshaped(call.dst, as_image);
   if (!src || !dst) return refused("a softmax that does not lie evenly");
   const Object x = tensor_of(*src);
   const Object y = tensor_of(*dst);
@@ -101,7 +105,8 @@ Status CudnnLibrary::make(const BatchNorm& call, const Step& step, Program& prog
     if (each->dtype != Dtype::f32) return refused("statistics but in f32");
   WARPLOOM_TRY(const Place src, read(spatial(call.src), program));
   const Place dst = to_write(spatial(call.dst), program);
-  Shape channels(std::max<size_t>(src.shape.size(), 4), 1);
+  const size_t rank = std::max<size_t>(src.shape.size(), 4);
+  Shape channels(rank, 1);
   channels[1] = src.shape[1];
   const Object x = tensor_of(src);
   const Object y = tensor_of(dst);
@@ -125,8 +130,9 @@ Status CudnnLibrary::make(const LayerNorm& call, const Step& step, Program& prog
   if (call.src.dtype != Dtype::f32) return refused("a normalisation of rows but in f32");
   const int64_t count = elements_of(call.src) / call.size;
   WARPLOOM_TRY(const Place given, rows(call.src, program));
-  const auto src = reshaped(given, {1, count, call.size, 1});
-  const auto dst = reshaped(call.dst, {1, count, call.size, 1});
+  const Shape as_image = {1, count, call.size, 1};
+  const auto src = reshaped(given, as_image);
+  const auto dst = reshaped(call.dst, as_image);
   if (!src || !dst) return refused("rows that do not lie one after another");
   const Shape channels = {1, count, 1, 1};
   const Place ones = scratch_like(*src, channels, false, program);
@@ -142,11 +148,14 @@ Status CudnnLibrary::make(const LayerNorm& call, const Step& step, Program& prog
                                nullptr);
   };
   const std::vector<Filled> filled = {{ones.buffer, kOneBits}, {zeros.buffer, 0u}};
-  WARPLOOM_CHECK(attempt({*src, *dst, ones, zeros}, run, "the normalisation", program, filled));
+  const std::vector<Place> places = {*src, *dst, ones, zeros};
+  WARPLOOM_CHECK(attempt(places, run, "the normalisation", program, filled));
   const auto flat_dst = reshaped(call.dst, {count, call.size});
   const auto add = [&](const std::optional<Place>& factor, Combine how) -> Status {
     if (!factor) return ok();
-    const After after{.other = of_rank(*factor, 2), .combine = how};
+    After after;
+    after.other = of_rank(*factor, 2);
+    after.combine = how;
     return combination(after, *flat_dst, *flat_dst, program);
   };
   WARPLOOM_CHECK(add(call.scale, Combine::mul));

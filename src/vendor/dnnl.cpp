@@ -79,11 +79,12 @@ Result<MemoryDesc> DnnlLibrary::described(const Place& place) const {
   int64_t packed = 1;
   for (size_t d = rank; d-- > 0;) {
     if (dims[d] == 1) strides[d] = packed;
-    packed = std::max(packed, strides[d] * dims[d]);
+    const int64_t extent = strides[d] * dims[d];
+    packed = std::max(packed, extent);
   }
   const int type = runtime::codes_of(place.dtype).dnnl;
-  if (type == 0 ||
-      d_.by_strides(&out, static_cast<int>(rank), dims.data(), type, strides.data()) != 0)
+  const auto axes = static_cast<int>(rank);
+  if (type == 0 || d_.by_strides(&out, axes, dims.data(), type, strides.data()) != 0)
     return refused("an element type or layout");
   return out;
 }
@@ -104,12 +105,14 @@ Result<DnnlLibrary::Held> DnnlLibrary::where(const Place& place, Program& progra
   WARPLOOM_TRY(const MemoryDesc desc, described(place));
   const auto kept = kept_.find(place.buffer);
   if (kept != kept_.end()) {
-    const bool same_shape = kept->second.place.shape == place.shape;
-    const bool whole = own_now_ && place.offset == 0 && is_packed(place) && same_shape;
+    const Place& written = kept->second.place;
+    const bool packed = place.offset == 0 && is_packed(place);
+    const bool whole = own_now_ && packed && written.shape == place.shape;
     if (whole) return kept->second.held;
     WARPLOOM_CHECK(release(place.buffer, program));
   }
-  return Held{desc, place.buffer, bytes_of(place.dtype, place.offset), reach_of(place)};
+  const int64_t offset = bytes_of(place.dtype, place.offset);
+  return Held{desc, place.buffer, offset, reach_of(place)};
 }
 
 Status DnnlLibrary::take(Making& making, int number, const Place& place, bool open,
@@ -151,7 +154,8 @@ Piece DnnlLibrary::piece_of(const Object& primitive, const Arguments& arguments)
         return fail({ErrorCode::kPlanInvalid, message, held.buffer, expected, "less"});
       }
       auto* const begin = static_cast<char*>(found->second.address());
-      const Object memory = d.memory(&held.desc, d.engine, begin + held.offset);
+      char* const data = begin + held.offset;
+      const Object memory = d.memory(&held.desc, d.engine, data);
       if (!memory) return not_served(library, "a memory object it refused");
       kept.emplace_back(found->second, memory);
       given.push_back({number, memory.get()});
@@ -165,7 +169,8 @@ Status DnnlLibrary::reorder(const Held& from, const Held& to, Program& program) 
   const Object desc = d_.reorder(&from.desc, engine, &to.desc, engine, nullptr);
   const Object primitive = desc ? d_.primitive(desc.get()) : nullptr;
   if (!primitive) return refused("a reorder");
-  program.pieces.push_back(piece_of(primitive, {{kArgSrc, from}, {kArgDst, to}}));
+  const Arguments arguments = {{kArgSrc, from}, {kArgDst, to}};
+  program.pieces.push_back(piece_of(primitive, arguments));
   return ok();
 }
 
@@ -210,21 +215,24 @@ Status DnnlLibrary::finish(Making making, Program& program) {
   std::vector<Operand> others;
   WARPLOOM_CHECK(add_post_ops(making, post_ops, others, program));
   if (d_.set_post_ops(attributes.get(), post_ops.get()) != 0) return refused("post-operations");
-  const Object desc = d_.primitive_desc(&making.operation, attributes.get(), d_.engine, nullptr);
+  const void* const operation = &making.operation;
+  const Object desc = d_.primitive_desc(operation, attributes.get(), d_.engine, nullptr);
   if (!desc) return refused("the operation with these types, shapes or post-operations");
   const char* code = nullptr;
-  const bool named = d_.query(desc.get(), kQueryName, 0, &code) == 0 && code;
+  const int status = d_.query(desc.get(), kQueryName, 0, &code);
+  const bool named = status == 0 && code;
   if (making.heavy && named && std::string_view(code).starts_with("ref"))
     return refused("the operation but by unoptimized code");
   const Object primitive = d_.primitive(desc.get());
   if (!primitive) return refused("the operation");
-  std::vector<std::pair<int, Held>> arguments;
+  Arguments arguments;
   const Operand* to = nullptr;
   Held result;
   for (const Operand& operand : making.operands) {
     Held held = operand.held;
     const auto [what, index] = query_of(operand.number);
-    const void* chosen = operand.open ? d_.query_md(desc.get(), what, index) : nullptr;
+    const void* chosen = nullptr;
+    if (operand.open) chosen = d_.query_md(desc.get(), what, index);
     MemoryDesc wanted = held.desc;
     if (chosen) std::memcpy(wanted.bytes.data(), chosen, kMemoryDescBytes);
     if (operand.number == kArgDst) {
@@ -233,7 +241,8 @@ Status DnnlLibrary::finish(Making making, Program& program) {
       result = held;
     } else if (chosen && !d_.equal(&held.desc, &wanted)) {
       const auto bytes = static_cast<int64_t>(d_.size_of(&wanted));
-      const Held moved{wanted, program.add_scratch(held.buffer, bytes), 0, bytes};
+      const std::string scratch = program.add_scratch(held.buffer, bytes);
+      const Held moved{wanted, scratch, 0, bytes};
       WARPLOOM_CHECK(reorder(held, moved, program));
       program.prepare_last(held.buffer);
       held = moved;
@@ -249,7 +258,8 @@ Result<DnnlLibrary::Held> DnnlLibrary::written(const Operand& to, const MemoryDe
                                                Program& program) {
   if (d_.equal(&to.held.desc, &desc)) return to.held;
   const auto bytes = static_cast<int64_t>(d_.size_of(&desc));
-  return Held{desc, program.add_scratch(to.place.buffer, bytes), 0, bytes};
+  const std::string scratch = program.add_scratch(to.place.buffer, bytes);
+  return Held{desc, scratch, 0, bytes};
 }
 
 // What was written in another layout stays so where only steps read it.

@@ -131,7 +131,8 @@ std::optional<After> Matcher::as_function(TensorId from, TensorId result,
   Graph one;
   std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};
   const Dtype dtype = tensor(from).dtype;
-  known[from] = one.add_tensor({{"x", dtype, {kPoints}}, std::nullopt});
+  const graph::TensorInfo x{"x", dtype, {kPoints}};
+  known[from] = one.add_tensor({x, std::nullopt});
   one.inputs = {known[from]};
   for (const int n : nodes) {
     Node node = graph().nodes[n];
@@ -151,16 +152,19 @@ std::optional<After> Matcher::as_function(TensorId from, TensorId result,
     one.nodes.push_back(std::move(node));
   }
   one.outputs = {known[result]};
-  std::vector<std::byte> bytes(static_cast<size_t>(bytes_of(dtype, kPoints)));
+  const int64_t size = bytes_of(dtype, kPoints);
+  std::vector<std::byte> bytes(static_cast<size_t>(size));
   Random random(7, "function");
   std::vector<double> points;
   for (int p = 0; p < kPoints; ++p) {
-    store_from_double(dtype, bytes.data(), p, 3 * random.normal());
+    const double point = 3 * random.normal();
+    store_from_double(dtype, bytes.data(), p, point);
     points.push_back(load_as_double(dtype, bytes.data(), p));
   }
   const graph::Bytes input = bytes;
   const auto values = graph::evaluate(one, {&input, 1}, 1);
-  return values ? function_of(points, (*values)[0]) : std::nullopt;
+  if (!values) return std::nullopt;
+  return function_of(points, (*values)[0]);
 }
 
 // In the step that alone wrote `from`, or as one of its own.
@@ -183,7 +187,8 @@ void Matcher::apply(const std::vector<After>& after, TensorId from, TensorId to,
     step->after.push_back(std::move(one));
   }
   destination(step->operation)->buffer = tensor(to).name;
-  writer_[tensor(to).name] = static_cast<int>(step - problem_.steps.data());
+  const auto number = step - problem_.steps.data();
+  writer_[tensor(to).name] = static_cast<int>(number);
   places_[to] = own_place(to);
 }
 
@@ -233,7 +238,8 @@ bool Matcher::unary(const Node& node) {
     default: return false;
   }
   if (tensor(node.inputs[0]).shape != tensor(node.outputs[0]).shape) return false;
-  apply(after, node.inputs[0], node.outputs[0], {number_of(node)});
+  const std::vector<int> nodes = {number_of(node)};
+  apply(after, node.inputs[0], node.outputs[0], nodes);
   return true;
 }
 
@@ -265,7 +271,8 @@ bool Matcher::combine(TensorId x, TensorId other, Combine how, TensorId out, boo
     if (after) apply({*after}, x, out, {node});
     return after.has_value();
   }
-  const Place at = of_rank(place(other), tensor(out).shape.size());
+  const size_t rank = tensor(out).shape.size();
+  const Place at = of_rank(place(other), rank);
   std::vector<After> after;
   const bool turns = reversed && (how == Combine::sub || how == Combine::div);
   // other - x = -x + other, other / x = 1/x · other

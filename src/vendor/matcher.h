@@ -85,6 +85,9 @@ class Matcher {
   // The step that alone wrote what lies in `id`, and may do more to it: what nobody but `readers`
   // reads. `other` must have been there before.
   Step* host(TensorId id, const std::vector<int>& readers, const std::optional<Place>& other);
+
+  bool may_use_tf32(Dtype dtype) const { return dtype == Dtype::f32 && track_ != Track::fp32; }
+
   void push(Step step, TensorId to);
 
   void push_alone(Operation operation, TensorId to) { push({std::move(operation), {}}, to); }

@@ -59,7 +59,10 @@ std::optional<Side> side_of(const Place& place) {
     const int64_t line = rows == 1 ? columns : std::max(down, columns);
     return Side{kAsItIs, static_cast<int>(line)};
   }
-  if (rows == 1 || down == 1) return Side{kTransposed, static_cast<int>(std::max(along, rows))};
+  if (rows == 1 || down == 1) {
+    const int64_t line = std::max(along, rows);
+    return Side{kTransposed, static_cast<int>(line)};
+  }
   return std::nullopt;
 }
 
@@ -78,10 +81,11 @@ std::vector<int64_t> offsets_of(const Place& place, const Shape& batch) {
 
 template <class T>
 Piece product(const Matmul& call, Side a, Side b, Side c, OpenBlas::Gemm<T> gemm) {
-  const size_t rank = call.dst.shape.size();
-  const Shape batch(call.dst.shape.begin(), call.dst.shape.end() - 2);
-  const auto m = static_cast<int>(call.dst.shape[rank - 2]);
-  const auto n = static_cast<int>(call.dst.shape[rank - 1]);
+  const Shape& to = call.dst.shape;
+  const size_t rank = to.size();
+  const Shape batch(to.begin(), to.end() - 2);
+  const auto m = static_cast<int>(to[rank - 2]);
+  const auto n = static_cast<int>(to[rank - 1]);
   const auto k = static_cast<int>(call.a.shape[rank - 1]);
   const auto in_a = offsets_of(call.a, batch);
   const auto in_b = offsets_of(call.b, batch);

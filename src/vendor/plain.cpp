@@ -106,7 +106,8 @@ class Lister {
 
   // One kernel a value that is kept, then one an output.
   Status add(const LoopNest& nest) {
-    Stages stages{nest, std::vector<std::string>(nest.values.size())};
+    const std::vector<std::string> none_yet(nest.values.size());
+    Stages stages{nest, none_yet};
     for (const loopnest::Access& load : nest.loads) WARPLOOM_CHECK(check_type(load.dtype, false));
     for (const LoopNest::Output& output : nest.outputs) {
       WARPLOOM_CHECK(check_type(output.place.dtype, true));
@@ -117,21 +118,25 @@ class Lister {
     const std::vector<bool> kept = kept_values(nest);
     for (size_t v = 0; v < nest.values.size(); ++v) {
       if (!kept[v]) continue;
-      const std::string name = fmt::format("plain_{}", list_.kernels.size());
-      const Shape shape = stages.shape_of(static_cast<int>(v));
-      list_.workspaces.push_back({name + "_value", Dtype::f32, shape});
-      values_.insert(name + "_value");
-      const Stage stage{.value = static_cast<int>(v), .to = name + "_value"};
+      const std::string name = next_name();
+      const std::string buffer = name + "_value";
+      const auto id = static_cast<int>(v);
+      const Shape shape = stages.shape_of(id);
+      list_.workspaces.push_back({buffer, Dtype::f32, shape});
+      values_.insert(buffer);
+      const Stage stage{.value = id, .to = buffer};
       push(stages, stage, name);
-      stages.kept[v] = name + "_value";
+      stages.kept[v] = buffer;
     }
     for (const LoopNest::Output& output : nest.outputs) {
-      const std::string name = fmt::format("plain_{}", list_.kernels.size());
+      const std::string name = next_name();
       const Stage stage{.value = output.value, .to = output.place.name, .place = &output.place};
       push(stages, stage, name);
     }
     return ok();
   }
+
+  std::string next_name() const { return fmt::format("plain_{}", list_.kernels.size()); }
 
   // Reductions, scans, and what is dear and would be computed again within a reduction.
   static std::vector<bool> kept_values(const LoopNest& nest) {
@@ -163,8 +168,9 @@ class Lister {
       int64_t count = 1;
       bool fewer = false;
       for (size_t axis = 0; axis < nest.axes.size(); ++axis) {
-        if (nest.values[v].varies[axis]) count *= nest.axes[axis];
-        fewer = fewer || (loops[axis] && !nest.values[v].varies[axis]);
+        const bool varies = nest.values[v].varies[axis];
+        if (varies) count *= nest.axes[axis];
+        fewer = fewer || (loops[axis] && !varies);
       }
       const std::vector<int>& operands = nest.values[v].operands;
       if (fewer && count <= kMostKept)

@@ -176,7 +176,8 @@ Result<Outputs> cum_sum(PrimitiveWriter& writer) {
   const List after = with(none, axis, -by);
   const Id moved = writer.pad(x, before, after, zero, "moved");
   const Id on = writer.raw(1);
-  return Outputs{writer.make(OpKind::CumSum, {moved, on}, "y", {{"reverse", reverse}})};
+  const Id y = writer.make(OpKind::CumSum, {moved, on}, "y", {{"reverse", reverse}});
+  return Outputs{y};
 }
 
 namespace {

@@ -296,7 +296,8 @@ Result<Outputs> class_loss(PrimitiveWriter& writer) {
 Result<Outputs> reduce(PrimitiveWriter& writer) {
   WARPLOOM_TRY(const List axes, reduced_axes(writer));
   const int64_t keepdims = writer.keepdims();
-  const Id y = writer.reduce(writer.node.op, writer.raw(0), axes, "y", keepdims);
+  const Id x = writer.raw(0);
+  const Id y = writer.reduce(writer.node.op, x, axes, "y", keepdims);
   return Outputs{y};
 }
 

@@ -129,7 +129,8 @@ class Einsum {
     List perm;
     for (const char label : wanted)
       perm.push_back(static_cast<int64_t>(operand.labels.find(label)));
-    const Id turned = writer_.make(OpKind::Transpose, {operand.id}, "turned", {{"perm", perm}});
+    const std::map<std::string, Attribute> order = {{"perm", perm}};
+    const Id turned = writer_.make(OpKind::Transpose, {operand.id}, "turned", order);
     return {turned, wanted};
   }
 

@@ -124,7 +124,8 @@ struct Node {
   // The attribute's value, or `otherwise` if it is absent or of another type.
   template <class T> T attribute(std::string_view key, const T& otherwise = {}) const {
     const auto found = attributes.find(std::string(key));
-    const T* value = found == attributes.end() ? nullptr : std::get_if<T>(&found->second);
+    if (found == attributes.end()) return otherwise;
+    const T* const value = std::get_if<T>(&found->second);
     return value ? *value : otherwise;
   }
 

@@ -64,8 +64,9 @@ class RoleFinder {
   }
 
   InputRole* role(TensorId id) {  // null: it is no input
-    const auto at = std::ranges::find(graph_.inputs, unmoved(id)) - graph_.inputs.begin();
-    return at < std::ssize(roles_) ? &roles_[at] : nullptr;
+    const auto found = std::ranges::find(graph_.inputs, unmoved(id));
+    if (found == graph_.inputs.end()) return nullptr;
+    return &roles_[found - graph_.inputs.begin()];
   }
 
   const Graph& graph_;

@@ -46,8 +46,9 @@ Range of_type(Dtype dtype) {
 }
 
 Range absolute(const Range& x) {
-  const double largest = std::max(std::fabs(x.low), std::fabs(x.high));
-  return {0, largest, x.whole};
+  const double low = std::fabs(x.low);
+  const double high = std::fabs(x.high);
+  return {0, std::max(low, high), x.whole};
 }
 
 // Of max(a, b), and of min(a, b).

@@ -164,7 +164,8 @@ bool CostModel::is_before_consume(const Body& body, size_t i) const {
 // When what the statement uses has arrived; of one with a body, when everything has.
 double CostModel::awaited(const Statement& statement, const std::vector<TensorUse>& uses,
                           const Transfers& under_way) {
-  const bool has_body = statement.is<For>() || statement.is<If>() || statement.is<Roles>();
+  const bool branches = statement.is<For>() || statement.is<If>();
+  const bool has_body = branches || statement.is<Roles>();
   if (!has_body) return under_way.wait(uses);
   double until = 0;
   for (const auto& [tensor, at] : under_way.arrive) until = std::max(until, at);

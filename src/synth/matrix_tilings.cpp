@@ -144,9 +144,11 @@ MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, 
     types.insert(name_of(row.operand));
     if (row.operand != a.dtype) continue;
     std::string lacks;
-    if (row.a_shared != a_shared || row.b_shared != b_shared)
-      lacks = fmt::format("'{}' in {} and '{}' in {}", a.name, place(row.a_shared), b.name,
-                          place(row.b_shared));
+    if (row.a_shared != a_shared || row.b_shared != b_shared) {
+      const char* const a_place = place(row.a_shared);
+      const char* const b_place = place(row.b_shared);
+      lacks = fmt::format("'{}' in {} and '{}' in {}", a.name, a_place, b.name, b_place);
+    }
     if (lacks.empty()) lacks = unreached(row, program, mma.a, mma.transpose_a ? 0 : 1);
     if (lacks.empty()) lacks = unreached(row, program, mma.b, mma.transpose_b ? 1 : 0);
     if (lacks.empty()) lacks = misfit(row, problem, first, threads, acc.name, a.name);

@@ -79,8 +79,8 @@ Status check_limits(const SynthesisContext& question) {
       error.place = place_of(statement);
       error.expected = fmt::format("all of '{}', {}: its elements are spread over the threads",
                                    tensor.name, text_of(tensor.shape));
-      error.found = fmt::format("{}: {} of it", print(question.program, statement),
-                                text_of(use.tile->extent));
+      const std::string text = print(question.program, statement);
+      error.found = fmt::format("{}: {} of it", text, text_of(use.tile->extent));
       error.remedy = "give the part a register tensor of its own, or cut it out of a shared tensor";
       return fail(std::move(error));
     }

@@ -169,8 +169,12 @@ Status CudnnLibrary::make(const Convolution& call, const Step& step, Program& pr
   const Handle filter = ready.with.filter.get();
   WARPLOOM_TRY(ready.algorithms,
                search(d_.find_forward, ready.with, ready.places, x, filter, y, program));
-  const bool alone = step.after.empty();
-  WARPLOOM_CHECK(alone ? convolve(ready, program) : convolve_fused(ready, *fused, wanted, program));
+  Status done = ok();
+  if (step.after.empty())
+    done = convolve(ready, program);
+  else
+    done = convolve_fused(ready, *fused, wanted, program);
+  WARPLOOM_CHECK(done);
   return deliver(wanted, dst, program);
 }
 

@@ -67,7 +67,8 @@ bool Matcher::recognized(const Node& node) {
   if (!contains(together, number_of(node))) return false;
   for (size_t last = together.size(); last-- > 0;) {
     const TensorId result = graph().nodes[together[last]].outputs[0];
-    const std::vector<int> nodes = behind(result, std::span(together).first(last + 1));
+    const auto up_to_last = std::span(together).first(last + 1);
+    const std::vector<int> nodes = behind(result, up_to_last);
     if (!contains(nodes, number_of(node)) || !is_closed(nodes, result)) continue;
     const auto function = as_function(from, result, nodes);
     if (!function) continue;

@@ -130,7 +130,8 @@ class Lister {
     }
     for (const LoopNest::Output& output : nest.outputs) {
       const std::string name = next_name();
-      const Stage stage{.value = output.value, .to = output.place.name, .place = &output.place};
+      Stage stage{.value = output.value, .to = output.place.name};
+      stage.place = &output.place;
       push(stages, stage, name);
     }
     return ok();

@@ -125,17 +125,30 @@ std::string misfit(const Instruction& row, const Problem& p, int first, int thre
                        row.k);
   return "";
 }
+
+// Where the instruction wants its operands, if they do not lie there.
+std::string elsewhere(const Instruction& row, const Program& program, const Mma& mma) {
+  const Tensor& a = program.tensor(mma.a.tensor);
+  const Tensor& b = program.tensor(mma.b.tensor);
+  const bool a_shared = a.scope == Scope::shared;
+  const bool b_shared = b.scope == Scope::shared;
+  if (row.a_shared != a_shared || row.b_shared != b_shared) {
+    const auto memory = [](bool shared) { return shared ? "shared memory" : "registers"; };
+    const char* const for_a = memory(row.a_shared);
+    const char* const for_b = memory(row.b_shared);
+    return fmt::format("'{}' in {} and '{}' in {}", a.name, for_a, b.name, for_b);
+  }
+  std::string lacks = unreached(row, program, mma.a, mma.transpose_a ? 0 : 1);
+  if (lacks.empty()) lacks = unreached(row, program, mma.b, mma.transpose_b ? 1 : 0);
+  return lacks;
+}
 }  // namespace
 
 MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, int threads,
                              const target::Capabilities& capabilities) {
   const Tensor& acc = program.tensor(mma.acc);
   const Tensor& a = program.tensor(mma.a.tensor);
-  const Tensor& b = program.tensor(mma.b.tensor);
   const int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
-  const bool a_shared = a.scope == Scope::shared;
-  const bool b_shared = b.scope == Scope::shared;
-  const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
   const Problem problem{acc.shape[0], acc.shape[1], k, mma.transpose_a, mma.transpose_b};
   MatrixTilings out;
   std::set<std::string_view> types;
@@ -143,14 +156,7 @@ MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, 
     if (row.m == 0) continue;
     types.insert(name_of(row.operand));
     if (row.operand != a.dtype) continue;
-    std::string lacks;
-    if (row.a_shared != a_shared || row.b_shared != b_shared) {
-      const char* const a_place = place(row.a_shared);
-      const char* const b_place = place(row.b_shared);
-      lacks = fmt::format("'{}' in {} and '{}' in {}", a.name, a_place, b.name, b_place);
-    }
-    if (lacks.empty()) lacks = unreached(row, program, mma.a, mma.transpose_a ? 0 : 1);
-    if (lacks.empty()) lacks = unreached(row, program, mma.b, mma.transpose_b ? 1 : 0);
+    std::string lacks = elsewhere(row, program, mma);
     if (lacks.empty()) lacks = misfit(row, problem, first, threads, acc.name, a.name);
     const size_t before = out.found.size();
     if (lacks.empty() && acc.dtype == row.accumulator && acc.shape.size() == 2)

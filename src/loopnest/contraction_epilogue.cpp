@@ -83,10 +83,12 @@ class LaterReads {
   bool reads(int from, int value, std::set<int>& seen) const {
     if (from == value) return true;
     if (!seen.insert(from).second) return false;
-    const bool known = from == operand_ || std::ranges::count(kept_, from) > 0 ||
-                       std::ranges::count(c_.reductions, static_cast<size_t>(from)) > 0;
-    return !known && std::ranges::any_of(c_.nest.value(from).operands,
-                                         [&](int operand) { return reads(operand, value, seen); });
+    const auto step = static_cast<size_t>(from);
+    const bool is_reduction = std::ranges::count(c_.reductions, step) > 0;
+    const bool is_kept = from == operand_ || std::ranges::count(kept_, from) > 0;
+    if (is_reduction || is_kept) return false;
+    const auto leads_there = [&](int operand) { return reads(operand, value, seen); };
+    return std::ranges::any_of(c_.nest.value(from).operands, leads_there);
   }
 
   const Contraction& c_;

@@ -57,7 +57,8 @@ void own_stages(Program& program) {
 
 Tile whole(const Program& program, TensorId id) {
   const std::vector<int64_t>& shape = program.tensor(id).shape;
-  return Tile{id, std::vector<Index>(shape.size(), Index(0)), shape};
+  const std::vector<Index> origin(shape.size(), Index(0));
+  return Tile{id, origin, shape};
 }
 
 std::string place_of(const Program& program) {
@@ -66,7 +67,8 @@ std::string place_of(const Program& program) {
 
 std::string place_of(const Statement& statement) {
   const Location& at = statement.location;
-  return at.file.empty() ? std::string() : at.file + ":" + std::to_string(at.line);
+  if (at.file.empty()) return {};
+  return at.file + ":" + std::to_string(at.line);
 }
 
 std::vector<TensorId> tensors_of(const Value& value) {

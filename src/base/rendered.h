@@ -33,7 +33,8 @@ inline const std::string& resource(std::string_view path) {
 //   is "x, y, stream"
 //
 // {{#form}}…{{/form}} is what the form makes of the text within.
-using Forms = std::map<std::string, std::function<std::string(const std::string&)>>;
+using Form = std::function<std::string(const std::string&)>;
+using Forms = std::map<std::string, Form>;
 std::string rendered(const std::string& text, const nlohmann::json& record,
                      const Forms& forms = {});
 // The same as HTML: values are escaped but for {{{this}}}.

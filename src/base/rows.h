@@ -24,6 +24,7 @@ template <class List, class Text = std::identity>
 std::string listed(const List& list, Text text = {}, std::string_view between = ", ") {
   std::string out;
   for (const auto& one : list) out.append(std::invoke(text, one)).append(between);
-  return out.substr(0, out.size() - std::min(out.size(), between.size()));
+  const size_t last = std::min(out.size(), between.size());  // behind the last one
+  return out.substr(0, out.size() - last);
 }
 }  // namespace warploom

@@ -220,6 +220,12 @@ class Flattener {
     return fail(std::move(error));
   }
 
+  // A new name for a tensor within a body, where it has none yet.
+  void name_within(const std::string& prefix, const std::string& name, Renaming& how) {
+    if (name.empty() || how.names.contains(name)) return;
+    how.names[name] = fresh(prefix + "/" + name);
+  }
+
   Status call(const onnx::NodeProto& node, const FunctionKey& key,
               const onnx::FunctionProto& function) {
     WARPLOOM_CHECK(check_call(node, key, function));
@@ -239,14 +245,10 @@ class Flattener {
       if (!added) behind.push_back(identity(known->second, node.output(i)));
     }
     for (const auto& inner : function.node())
-      for (const std::string& name : inner.output())
-        if (!name.empty() && !how.names.contains(name))
-          how.names[name] = fresh(prefix + "/" + name);
+      for (const std::string& name : inner.output()) name_within(prefix, name, how);
     // A body sees nothing of what is around it: a name that it does not define is nobody's.
     for (const auto& inner : function.node())
-      for (const std::string& name : inner.input())
-        if (!name.empty() && !how.names.contains(name))
-          how.names[name] = fresh(prefix + "/" + name);
+      for (const std::string& name : inner.input()) name_within(prefix, name, how);
     calls_.push_back(key);
     for (onnx::NodeProto inner : function.node()) {
       inner.set_name(prefix + "/" + name_of(inner));
@@ -310,8 +312,7 @@ class Flattener {
       else
         copies.emplace_back(own, proto.output(i));
     }
-    for (const std::string& name : made)
-      if (!name.empty() && !how.names.contains(name)) how.names[name] = fresh(prefix + "/" + name);
+    for (const std::string& name : made) name_within(prefix, name, how);
     for (const auto& initializer : branch.initializer()) {
       onnx::TensorProto& own = flat_.own.emplace_back(initializer);
       const std::string name = fresh(prefix + "/" + initializer.name());

@@ -155,6 +155,13 @@ Status check_nothing_packed(const Kernel& kernel) {
   }
   return ok();
 }
+
+// Every input and output is bound, to a buffer that is large enough.
+Status check_bound(const LaunchList& list, const Bindings& buffers) {
+  for (const auto* specs : {&list.inputs, &list.outputs})
+    for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
+  return ok();
+}
 }  // namespace
 
 Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
@@ -170,8 +177,7 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
   };
   const auto bind = [this, list, kernels, prepare](const Bindings& tensors) -> Result<Call> {
     Bindings buffers = tensors;
-    for (const auto* specs : {&list->inputs, &list->outputs})
-      for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
+    WARPLOOM_CHECK(check_bound(*list, buffers));
     WARPLOOM_CHECK(add_workspaces(*list, buffers));
     if (buffers.size() > tensors.size() && !list->prepare.empty()) {
       WARPLOOM_TRY(const Call preparation, prepare(buffers));

@@ -6,6 +6,7 @@
 //   listed(rows, &Row::text, "; ")                          "internal; disk-full"
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>

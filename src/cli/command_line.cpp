@@ -1,6 +1,7 @@
 #include "cli/command_line.h"
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <utility>
 #include "base/nearest.h"
 
 namespace warploom::cli {

@@ -1,4 +1,5 @@
 #include <unistd.h>
+#include <string_view>
 #include "base/file.h"
 #include "base/quoted.h"
 #include "cli/command.h"

@@ -16,6 +16,7 @@
 #include <string>
 #include <system_error>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 #include "base/error.h"
 #include "base/file.h"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include "base/error.h"
 #include "base/rows.h"
 #include "codegen/launch_list.h"

@@ -199,11 +199,12 @@ void SearchStrategy::predict(const std::vector<KernelConfig>& configs) {
   for (const auto& config : configs)
     if (predicted_.emplace(config.text(), HUGE_VAL).second) fresh.push_back(&config);
   std::vector<double> us(fresh.size());
-  graph::parallel_for(static_cast<int64_t>(fresh.size()), 0, [&](int64_t i) {
+  const auto predict = [&](int64_t i) {
     const bool over = limits_.ended() || limits_.late();
     const double predicted = over ? 0 : space_->predict(*fresh[i]).value_or(0);
     us[i] = predicted > 0 ? predicted : HUGE_VAL;
-  });
+  };
+  graph::parallel_for(static_cast<int64_t>(fresh.size()), 0, predict);
   for (size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
 }
 

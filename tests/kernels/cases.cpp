@@ -81,7 +81,7 @@ Choice windows(Choice choice) {
 
 // Stream-K on a GPU of four multiprocessors.
 Case stream(Case c) {
-  c.schedule.set("scheduler", static_cast<int64_t>(Scheduler::stream_k));
+  set_field(c.schedule, "scheduler", static_cast<int64_t>(Scheduler::stream_k));
   c.num_sms = 4;
   return c;
 }

@@ -39,7 +39,7 @@ struct Trial {
     schedule = KernelConfig(family->type());
     for (int attempt = 0; attempt < 100; ++attempt) {
       for (const Field& field : space.fields)
-        schedule.set(field.name, field.values[random.below(field.values.size())]);
+        schedule.set(field.number, field.values[random.below(field.values.size())]);
       if (family->legal(schedule)) break;
     }
     auto made = family->programs(schedule);

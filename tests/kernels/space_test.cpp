@@ -57,7 +57,7 @@ TEST(Spaces, WalksFindEveryLegalConfigInTheOrderOfItsFields) {
     KernelConfig config(family->type());
     int64_t rest = number;
     for (const Field& field : space.fields) {
-      config.set(field.name, field.values[static_cast<size_t>(rest % std::ssize(field.values))]);
+      config.set(field.number, field.values[static_cast<size_t>(rest % std::ssize(field.values))]);
       rest /= std::ssize(field.values);
     }
     if (family->legal(config)) want.push_back(config.text());
@@ -78,9 +78,8 @@ TEST(Spaces, FieldsThatAConstraintDoesNotReadNeverMendIt) {
     const Space space = family.space();
     const auto draw = [&](KernelConfig& config, const std::vector<size_t>& kept) {
       for (const Field& field : space.fields) {
-        const size_t index = *family.type().find(field.name);
-        if (std::ranges::count(kept, index) == 0)
-          config.set(index, field.values[random.below(field.values.size())]);
+        if (std::ranges::count(kept, field.number) == 0)
+          config.set(field.number, field.values[random.below(field.values.size())]);
       }
     };
     for (int i = 0; i < 100; ++i) {

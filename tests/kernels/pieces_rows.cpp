@@ -81,21 +81,28 @@ TEST(PieceRowTiles, LieWhereTheirWorkedExampleSays) {
   EXPECT_EQ(tiles.at().origin[rows.outer[0]].constant(), 5);
 }
 
+// How often each element of a row, and past its end, is in a tile of one of its CTAs.
+std::vector<int> times_covered(RowTiles& tiles, int64_t ctas) {
+  const int64_t extent = tiles.row_extent();
+  std::vector<int> covered(static_cast<size_t>(ctas * tiles.tiles_of_a_row() * extent));
+  tiles.go_to_rows(1);
+  for (int64_t number = 0; number < tiles.tiles_of_a_row(); ++number) {
+    tiles.go_to_tile(number);
+    const Index& origin = tiles.at().origin[tiles.last_axis()];
+    for (int64_t rank = 0; rank < ctas; ++rank) {
+      const int64_t first = origin.evaluate({{"cluster_rank", rank}});
+      for (int64_t i = first; i < first + extent; ++i) ++covered.at(static_cast<size_t>(i));
+    }
+  }
+  return covered;
+}
+
 TEST(PieceRowTiles, CoverEveryElementOfARowOnce) {
   for (const int64_t size : {1000, 1024, 1025})
     for (const int64_t ctas : {1, 2, 3}) {
       const RowReduction rows = reduction_of(test::softmax_graph(2, size, Dtype::f32));
       RowTiles tiles(rows, tiles_of(rows, 64, ctas));
-      std::vector<int> covered(static_cast<size_t>(ctas * tiles.tiles_of_a_row() * 64));
-      tiles.go_to_rows(1);
-      for (int64_t number = 0; number < tiles.tiles_of_a_row(); ++number) {
-        tiles.go_to_tile(number);
-        for (int64_t rank = 0; rank < ctas; ++rank) {
-          const Index& origin = tiles.at().origin[tiles.last_axis()];
-          const int64_t first = origin.evaluate({{"cluster_rank", rank}});
-          for (int64_t i = first; i < first + 64; ++i) ++covered.at(static_cast<size_t>(i));
-        }
-      }
+      const std::vector<int> covered = times_covered(tiles, ctas);
       EXPECT_GE(std::ssize(covered), size);
       EXPECT_EQ(std::ranges::count(covered, 1), std::ssize(covered)) << size << " by " << ctas;
     }

@@ -189,7 +189,7 @@ TEST(PieceWgmmaTiles, StreamKCtasBeginWithTheTileThatTheNextOneGoesOnWith) {
     EXPECT_EQ(share.cta, linear / 15) << linear;
     const bool is_begun_first = tile == (15 * share.cta + 14) / 10;  // the last of its tiles
     EXPECT_EQ(share.turn == 0, is_begun_first) << linear;
-    ++stages[static_cast<size_t>(share.cta)];
+    ++stages.at(static_cast<size_t>(share.cta));
   }
   EXPECT_EQ(stages, std::vector<int64_t>(4, 15));
 }
@@ -204,7 +204,7 @@ TEST(PieceWgmmaTiles, StreamKSharesTheLastTwoWavesEvenlyAndNoOthers) {
     if (tile < 4) {
       EXPECT_EQ(share.cta, tile) << "the first wave";
     }
-    ++stages[static_cast<size_t>(share.cta)];
+    ++stages.at(static_cast<size_t>(share.cta));
   }
   // 7 tiles of 7 stages are left: 49 stages, the first CTA has the one that is over.
   EXPECT_EQ(stages, (std::vector<int64_t>{7 + 13, 7 + 12, 7 + 12, 7 + 12}));

@@ -49,6 +49,7 @@ struct Field {
   std::string name;
   Values values;        // most promising first
   std::string meaning;  // one sentence, units included
+  size_t number = 0;    // of its row in the family's table
 };
 
 struct Space {
@@ -62,8 +63,9 @@ struct Space {
 
 // A field's row of a space, by its row of the family's table.
 template <Config T> Field offered(typename T::Field field, Values values) {
-  const FieldInfo& row = T::type().fields[static_cast<size_t>(field)];
-  return {std::string(row.name), std::move(values), std::string(row.meaning)};
+  const auto number = static_cast<size_t>(field);
+  const FieldInfo& row = T::type().fields[number];
+  return {std::string(row.name), std::move(values), std::string(row.meaning), number};
 }
 
 template <Config T> void Space::offer(typename T::Field field, Values values) {

@@ -100,9 +100,10 @@ std::vector<SpaceWalk::Step> SpaceWalk::steps_without(const KernelConfig& config
                                                       const std::vector<std::string>& fixed) const {
   std::vector<Step> steps;
   for (const Field& field : space_.fields) {
-    const auto index = *config.type()->find(field.name);
-    const auto same = [&](const std::string& name) { return config.type()->find(name) == index; };
-    if (std::ranges::none_of(fixed, same)) steps.push_back({index, field.values});
+    const auto same = [&](const std::string& name) {
+      return config.type()->find(name) == field.number;
+    };
+    if (std::ranges::none_of(fixed, same)) steps.push_back({field.number, field.values});
   }
   return steps;
 }

@@ -93,11 +93,11 @@ std::vector<KernelConfig> neighbours(const SearchSpace& space, const KernelConfi
   std::vector<KernelConfig> out;
   if (family == space.families.end()) return out;
   for (const auto& field : (*family)->space().fields) {
-    const auto now = config.get(field.name);
+    const int64_t now = config.get(field.number);
     for (const int64_t value : field.values) {
       if (now == value) continue;
       KernelConfig changed = config;
-      changed.set(field.name, value);
+      changed.set(field.number, value);
       if ((*family)->legal(changed)) out.push_back(std::move(changed));
     }
   }

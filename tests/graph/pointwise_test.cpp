@@ -30,7 +30,8 @@ struct Case {
 };
 
 // A node of `op` over as many scalars as it takes, of which the second may be a constant.
-std::optional<Case> make(OpKind op, Dtype dtype, std::map<std::string, Attribute> attributes = {},
+std::optional<Case> make(OpKind op, Dtype dtype,
+                         const std::map<std::string, Attribute>& attributes = {},
                          std::optional<double> second = {}) {
   constexpr OpKind kLogic[] = {OpKind::And, OpKind::Or, OpKind::Xor, OpKind::Not};
   if (std::find(std::begin(kLogic), std::end(kLogic), op) != std::end(kLogic))

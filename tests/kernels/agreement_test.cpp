@@ -114,7 +114,7 @@ std::optional<std::pair<kernels::FamilyPtr, KernelConfig>> random_schedule(
       auto value = field.values[random.below(field.values.size())];
       if (field.name.starts_with("block_") && value > 128)
         value = field.values[random.below(field.values.size())];
-      schedule.set(field.name, value);
+      schedule.set(field.number, value);
     }
     if (!family->legal(schedule)) continue;
     const auto built = family->layout_candidate(schedule) > 0

@@ -31,7 +31,7 @@ TEST(Configs, EqualOnesHaveEqualTextsAndHashes) {
   KernelConfig other = MatmulMmaConfig{.block_m = 64};
   EXPECT_NE(one, other);
   EXPECT_NE(one.hash(), other.hash());
-  other.set("stages", 4);
+  EXPECT_TRUE(other.set("stages", 4));
   EXPECT_EQ(one, other);
   EXPECT_EQ(one.hash(), other.hash());
   EXPECT_NE(one, KernelConfig(MatmulSimtConfig{.block_m = 64, .stages = 4}));

@@ -254,10 +254,11 @@ std::optional<KernelConfig> random_schedule(const Family& family, Random& random
   for (int attempt = 0; attempt < 400; ++attempt) {
     KernelConfig schedule(family.type());
     for (const Field& field : space.fields)
-      schedule.set(field.name, field.values[random.below(field.values.size())]);
-    if (attempt % 2 == 0 && offers("blocked_product")) schedule.set("blocked_product", 1);
+      schedule.set(field.number, field.values[random.below(field.values.size())]);
+    if (attempt % 2 == 0 && offers("blocked_product"))
+      test::set_field(schedule, "blocked_product", 1);
     if (attempt % 2 == 0 && offers("ctas_per_scan"))
-      schedule.set("ctas_per_scan", 1 << (1 + random.below(2)));
+      test::set_field(schedule, "ctas_per_scan", 1 << (1 + random.below(2)));
     if (family.legal(schedule)) return schedule;
   }
   return std::nullopt;

@@ -179,7 +179,7 @@ TEST(Triangle, WithNothingLeftHasAKernel) {
 
 TEST(Triangle, IsNotSharedByPartsOfK) {
   KernelConfig schedule = kWgmma;
-  schedule.set("scheduler", static_cast<int64_t>(Scheduler::stream_k));
+  test::set_field(schedule, "scheduler", static_cast<int64_t>(Scheduler::stream_k));
   const auto list =
       built(kept({4096, 4096, 512}, 1, 0, Dtype::bf16), "sm_90a", Track::bf16, schedule);
   ASSERT_FALSE(list);

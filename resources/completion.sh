@@ -2,7 +2,8 @@
 _warploom() {
   local now=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=
   case ${COMP_WORDS[1]} in{{#commands}}
-    {{name}}) words="--help --json --quiet{{#flags}}{{#dashes}} {{flag}}{{/dashes}}{{/flags}}" ;;{{/commands}}
+    {{name}}) words="--help --json --quiet{{!
+}}{{#flags}}{{#dashes}} {{flag}}{{/dashes}}{{/flags}}" ;;{{/commands}}
   esac
   [ "$COMP_CWORD" = 1 ] && words="{{#commands}}{{name}} {{/commands}}--help --version"
   case "${COMP_WORDS[1]} $before" in{{#commands}}{{#flags}}{{#chosen}}

@@ -60,7 +60,8 @@ template <> WL_PURE bf16 cast<bf16>(float x) {
 // the largest: infinity, NaN.
 #define WL_SMALL(T, Bits, exponent, mantissa, largest, overflow, nan, sign, up)         \
   WL_PURE float to_float(T x) {                                                         \
-    const unsigned a = x.bits & ~sign, fraction = a & ((1u << mantissa) - 1u);          \
+    const unsigned a = x.bits & ~sign;                                                  \
+    const unsigned fraction = a & ((1u << mantissa) - 1u);                              \
     const float r = a > largest ? float_of(0x7f800000u | fraction << (23 - mantissa))   \
                                 : decode_small(a, exponent, mantissa);                  \
     return x.bits & sign ? -r : r;                                                      \

@@ -108,7 +108,8 @@ WL_INLINE vf floor(vf a) {
   const vf near = (abs(a) + 0x1p23f) - 0x1p23f;
   const vf signed_near = copy_sign(near, a);
   const vf down = signed_near - select(signed_near > a, splat(1), vf{});
-  return select((abs(a) < 0x1p23f), copy_sign(down, select(a == vf{}, a, down)), a);
+  const vf sign = select(a == vf{}, a, down);
+  return select((abs(a) < 0x1p23f), copy_sign(down, sign), a);
 }
 
 WL_INLINE vf round_tf32(vf a) {
@@ -255,9 +256,10 @@ WL_INLINE vf atan(vf x) {
   const vf u = r * r;
   const vf q =
       polynomial(u, -0.060834505f, 0.105960003f, -0.142438486f, 0.199984894f, -0.333333155f);
-  const vf start = select(large, splat(1.57079633f), select(middle, splat(0.785398163f), vf{}));
-  const vf lost =
-      select(large, splat(-4.37113883e-8f), select(middle, splat(-2.18556941e-8f), vf{}));
+  const vf middle_start = select(middle, splat(0.785398163f), vf{});
+  const vf start = select(large, splat(1.57079633f), middle_start);
+  const vf middle_lost = select(middle, splat(-2.18556941e-8f), vf{});
+  const vf lost = select(large, splat(-4.37113883e-8f), middle_lost);
   const vf small = fma(q * u, r, r);
   return select(x != x, x, copy_sign(start + (small + lost), x));
 }

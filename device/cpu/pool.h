@@ -191,8 +191,9 @@ inline bool run_blocks(Pool& pool,
   for (int worker = 0; worker < pool.threads(); ++worker)
     if (scratch_bytes > 0 && pool.scratch(worker, scratch_bytes) == nullptr) return false;
   pool.run(blocks, [&](int64_t block, int worker) {
-    kernel(buffers, backwards ? blocks - 1 - block : block,
-           scratch_bytes > 0 ? pool.scratch(worker, scratch_bytes) : nullptr);
+    const int64_t number = backwards ? blocks - 1 - block : block;
+    void* const scratch = scratch_bytes > 0 ? pool.scratch(worker, scratch_bytes) : nullptr;
+    kernel(buffers, number, scratch);
   });
   return true;
 }

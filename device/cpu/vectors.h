@@ -105,8 +105,8 @@ WL_INLINE void store(bf16* p, vf x) {
   const vu rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
   const vu quiet = (u >> 16) | 0x40u;
   const vu is_nan = (vu)(x != x);
-  *reinterpret_cast<vh_anywhere*>(p) =
-      __builtin_convertvector((is_nan & quiet) | (~is_nan & rounded), vh);
+  const vu bits = (is_nan & quiet) | (~is_nan & rounded);
+  *reinterpret_cast<vh_anywhere*>(p) = __builtin_convertvector(bits, vh);
 }
 
 WL_INLINE void store(f16* p, vf x) {

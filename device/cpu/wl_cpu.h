@@ -71,8 +71,10 @@ WL_INLINE void copy_rows(To* dst, long dst_stride, const From* src, long src_str
       else
         store(to + c, load(from + c));
     }
-    if constexpr (constexpr long rest = Cols % kLanes; rest != 0)
-      store_first(to + (Cols - rest), load_some(from + (Cols - rest), 0, rest, 0), rest);
+    if constexpr (constexpr long rest = Cols % kLanes; rest != 0) {
+      constexpr long whole = Cols - rest;
+      store_first(to + whole, load_some(from + whole, 0, rest, 0), rest);
+    }
   }
 }
 
@@ -119,10 +121,11 @@ WL_INLINE vf load_row_at(const From* row, long v, long begin, long end, float fi
     if (whole) return evens_and_odds(load(from), load(from + second), lane_numbers{});
     const long first = min(2 * low, 2 * kLanes);
     const long last = high == low ? first : 2 * high - 1;
-    return evens_and_odds(
-        load_some(from, min(first, kLanes), min(last, kLanes), fill),
-        load_some(from + second, max(first - second, 0), max(last - second, 0), fill),
-        lane_numbers{});
+    const long second_first = max(first - second, 0);
+    const long second_last = max(last - second, 0);
+    const vf evens = load_some(from, min(first, kLanes), min(last, kLanes), fill);
+    const vf odds = load_some(from + second, second_first, second_last, fill);
+    return evens_and_odds(evens, odds, lane_numbers{});
   }
   vf out = splat(fill);
   for (long i = low; i < high; ++i) out[i] = load_one(from + i * Step);
@@ -138,19 +141,22 @@ inline void load_rows(float* dst, long dst_stride, const From* src, long src_str
     const bool in = r >= box.row_begin && r < box.row_end;
     const long begin = in ? box.col_begin : 0;
     const long end = in ? box.col_end : 0;
-    for (long c = 0; c < cols; c += kLanes)
-      store_first(dst + r * dst_stride + c,
-                  load_row_at<Step>(src + r * src_stride, c, begin, end, fill),
-                  min(cols - c, kLanes));
+    float* const to = dst + r * dst_stride;
+    for (long c = 0; c < cols; c += kLanes) {
+      const vf loaded = load_row_at<Step>(src + r * src_stride, c, begin, end, fill);
+      store_first(to + c, loaded, min(cols - c, kLanes));
+    }
   }
 }
 
 template <class To>
 inline void store_rows(To* dst, long dst_stride, const float* src, long src_stride, Box box) {
-  for (long r = box.row_begin; r < box.row_end; ++r)
+  for (long r = box.row_begin; r < box.row_end; ++r) {
+    To* const to = dst + r * dst_stride;
+    const float* const from = src + r * src_stride;
     for (long c = box.col_begin; c < box.col_end; c += kLanes)
-      store_first(dst + r * dst_stride + c, load(src + r * src_stride + c),
-                  min(box.col_end - c, kLanes));
+      store_first(to + c, load(from + c), min(box.col_end - c, kLanes));
+  }
 }
 
 // Packing into panels of P columns: dst[(c / P) · Rows + r][c % P] = src[r][c].
@@ -158,10 +164,10 @@ template <long Rows, long Cols, long P, class From>
 WL_INLINE void pack_panels(float* dst, const From* src, long src_stride) {
   constexpr long whole = Cols / P * P;
   for (long r = 0; r < Rows; ++r) {
-    for (long c = 0; c < whole; c += P)
-      copy_rows<1, P>(dst + c * Rows + r * P, 0, src + r * src_stride + c, 0);
-    if constexpr (whole < Cols)
-      copy_rows<1, Cols - whole>(dst + whole * Rows + r * P, 0, src + r * src_stride + whole, 0);
+    const From* const from = src + r * src_stride;
+    float* const to = dst + r * P;
+    for (long c = 0; c < whole; c += P) copy_rows<1, P>(to + c * Rows, 0, from + c, 0);
+    if constexpr (whole < Cols) copy_rows<1, Cols - whole>(to + whole * Rows, 0, from + whole, 0);
   }
 }
 
@@ -204,8 +210,9 @@ inline void pack_transposed(float* dst, const From* src, long src_stride, long r
                             long panel, Box box, float fill) {
   for (long r = 0; r < rows; r += kLanes)
     for (long c = 0; c < cols; c += kLanes) {
-      const bool whole = box.row_begin <= r && r + kLanes <= box.row_end && box.col_begin <= c &&
-                         c + kLanes <= box.col_end;
+      const bool whole_rows = box.row_begin <= r && r + kLanes <= box.row_end;
+      const bool whole_cols = box.col_begin <= c && c + kLanes <= box.col_end;
+      const bool whole = whole_rows && whole_cols;
       vf block[kLanes];
       if (whole) {
         WL_UNROLL

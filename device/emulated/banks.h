@@ -5,6 +5,7 @@
 #pragma once
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <set>
 #include "emulator.h"
 

@@ -1,4 +1,10 @@
 // Barriers of warps, blocks and clusters; mbarriers.
+#include <fmt/format.h>
+#include <algorithm>
+#include <map>
+#include <utility>
+#include "calls.h"
+#include "clock.h"
 #include "machine.h"
 
 namespace wl::emu {

@@ -1,4 +1,9 @@
 #include "clock.h"
+#include <algorithm>
+#include <boost/smart_ptr/make_local_shared_object.hpp>
+#include <cstddef>
+#include <utility>
+#include <vector>
 
 namespace wl::emu {
 namespace {
@@ -27,7 +32,9 @@ Clock made_of(const Clock& a, const Clock& b, int actor, Epoch epoch) {
   all.add(a);
   all.add(b);
   if (actor >= 0) all.raise(actor, epoch, epoch);
-  return (made[turn++ % 16] = {a, b, actor, epoch, all.take()}).result;
+  Made& latest = made[turn++ % 16];
+  latest = {a, b, actor, epoch, all.take()};
+  return latest.result;
 }
 }  // namespace
 
@@ -50,12 +57,15 @@ void ClockBuilder::add(const Clock& c) {
 void ClockBuilder::raise(int actor, Epoch known, Epoch fenced) {
   const auto i = static_cast<size_t>(actor);
   seen_.resize(std::max(seen_.size(), i + 1));
-  seen_[i] = {std::max(seen_[i].known, known), std::max(seen_[i].fenced, fenced)};
+  Seen& seen = seen_[i];
+  seen.known = std::max(seen.known, known);
+  seen.fenced = std::max(seen.fenced, fenced);
 }
 
 Clock ClockBuilder::take() {
   last_[0] = last_[1] = Clock();
-  return boost::make_local_shared<const std::vector<Seen>>(
-      std::exchange(seen_, std::vector<Seen>(seen_.size())));
+  std::vector<Seen> taken(seen_.size());
+  std::swap(taken, seen_);
+  return boost::make_local_shared<const std::vector<Seen>>(std::move(taken));
 }
 }  // namespace wl::emu

@@ -59,9 +59,9 @@ struct View {
  private:
   bool holds(Epoch Seen::* what, int actor, Epoch e) const {
     const auto i = static_cast<size_t>(actor);
-    return (i < seen.size() && seen[i].*what >= e) ||
-           std::ranges::any_of(own,
-                               [&](const Private& p) { return p.actor == actor && p.*what >= e; });
+    if (i < seen.size() && seen[i].*what >= e) return true;
+    const auto knows = [&](const Private& p) { return p.actor == actor && p.*what >= e; };
+    return std::ranges::any_of(own, knows);
   }
 };
 }  // namespace wl::emu

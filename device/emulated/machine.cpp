@@ -1,6 +1,21 @@
 #include "machine.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <boost/context/fiber_fcontext.hpp>
+#include <boost/context/posix/protected_fixedsize_stack.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
+#include "calls.h"
+#include "clock.h"
+#include "emulator.h"
+#include "kernel_head.h"
 
 namespace wl::emu {
 Self* self = nullptr;
@@ -85,8 +100,8 @@ void Machine::start_wave(int first, int clusters) {
   cluster_barriers_.assign(static_cast<size_t>(clusters), meeting);
   alive_ = clusters * blocks * launch_.block;
   ctas.resize(static_cast<size_t>(clusters * blocks));
-  const int registers =
-      launch_.registers ? launch_.registers : std::min(255, 65536 / launch_.block) / 8 * 8;
+  const int most_registers = std::min(255, 65536 / launch_.block) / 8 * 8;
+  const int registers = launch_.registers ? launch_.registers : most_registers;
   for (size_t i = 0; i < ctas.size(); ++i) {
     const int r = static_cast<int>(i) % blocks;
     const int cluster = first + static_cast<int>(i) / blocks;
@@ -101,8 +116,10 @@ void Machine::start_wave(int first, int clusters) {
     cta.shadow.reset(top);
     cta.rank = r;
     cta.block[0] = cluster % columns * cl[0] + r % cl[0];
-    cta.block[1] = cluster / columns % rows * cl[1] + r / cl[0] % cl[1];
-    cta.block[2] = cluster / columns / rows * cl[2] + r / cl[0] / cl[1];
+    const int cluster_row = cluster / columns % rows;
+    const int cluster_layer = cluster / columns / rows;
+    cta.block[1] = cluster_row * cl[1] + r / cl[0] % cl[1];
+    cta.block[2] = cluster_layer * cl[2] + r / cl[0] / cl[1];
     cta.alive = launch_.block;
     for (int n = 0; n < launch_.block; ++n) {
       Thread& t = threads_.emplace_back();
@@ -210,11 +227,11 @@ void Machine::thread_exits(Thread& t) {
                 last.line);
   for (const auto& [addr, b] : cta.barriers) {
     if (b.pending != b.count || b.tx != 0) {
-      hazard_of(nullptr, "mbarrier",
-                fmt::format("the block ends with a barrier in the middle of a phase: {} of {} "
-                            "arrivals and {} bytes outstanding",
-                            b.pending, b.count, b.tx),
-                b.init_line);
+      std::string message = fmt::format(
+          "the block ends with a barrier in the middle of a phase: {} of {} "
+          "arrivals and {} bytes outstanding",
+          b.pending, b.count, b.tx);
+      hazard_of(nullptr, "mbarrier", std::move(message), b.init_line);
     } else if (b.copied_phase > b.waited_phase) {
       hazard_of(nullptr, "exit", "the block ends without waiting for a copy into its shared memory",
                 b.copy_line, b.init_line);
@@ -252,10 +269,10 @@ std::string Machine::state_of(const Thread& t) const {
   const std::string what = t.waiting ? t.waiting : "?";
   if (what == "mbarrier_wait") {
     const Mbarrier& b = t.cta->barriers[t.wait_addr];
+    const std::string made = fmt::format("{} (made at line {})", t.wait_addr, b.init_line);
     return fmt::format(
-        "{} for parity {} of the barrier at {} (made at line {}): phase {}, {} of {} arrivals and "
-        "{} bytes missing",
-        what, t.wait_parity, t.wait_addr, b.init_line, b.phase, b.pending, b.count, b.tx);
+        "{} for parity {} of the barrier at {}: phase {}, {} of {} arrivals and {} bytes missing",
+        what, t.wait_parity, made, b.phase, b.pending, b.count, b.tx);
   }
   if (what == "wait_flag") return "wait_flag: nobody has signalled enough";
   if (what != "barrier") return what;
@@ -271,8 +288,9 @@ void Machine::report_deadlock() {
   std::vector<std::pair<const Thread*, std::string>> first;
   for (const Thread& t : threads_) {
     if (t.done) continue;
-    const std::string place = fmt::format("block ({}) wait at line {} in {}",
-                                          fmt::join(t.cta->block, ","), t.self.line, state_of(t));
+    const std::string block = fmt::format("{}", fmt::join(t.cta->block, ","));
+    const std::string place =
+        fmt::format("block ({}) wait at line {} in {}", block, t.self.line, state_of(t));
     if (places[place]++ == 0) first.emplace_back(&t, place);
   }
   for (const auto& [t, place] : first)
@@ -297,9 +315,14 @@ void Machine::hazard_of(const Thread* t, const char* kind, std::string message, 
     }
   }
   if (static_cast<int>(report_.hazards.size()) >= launch_.options.most_hazards) return;
-  report_.hazards.push_back(
-      {kind, std::move(message), line, t ? t->self.thread : -1, {}, other_line, 1});
-  if (t) std::copy_n(t->cta->block, 3, report_.hazards.back().block);
+  auto& found = report_.hazards.emplace_back();
+  found.kind = kind;
+  found.message = std::move(message);
+  found.line = line;
+  found.other_line = other_line;
+  if (!t) return;
+  found.thread = t->self.thread;
+  std::copy_n(t->cta->block, 3, found.block);
 }
 }  // namespace wl::emu
 
@@ -316,9 +339,10 @@ std::string Report::text() const {
   for (const Hazard& h : hazards) {
     r += fmt::format("line {}: {}: {}", h.line, h.kind, h.message);
     if (h.other_line) r += fmt::format(" (the other at line {})", h.other_line);
-    if (h.thread >= 0)
-      r += fmt::format(" [thread {} of block ({},{},{})]", h.thread, h.block[0], h.block[1],
-                       h.block[2]);
+    if (h.thread >= 0) {
+      const std::string block = fmt::format("{}", fmt::join(h.block, ","));
+      r += fmt::format(" [thread {} of block ({})]", h.thread, block);
+    }
     r += h.times > 1 ? fmt::format(" x{}\n", h.times) : "\n";
   }
   if (deadlock) r += "deadlock:\n" + deadlock_text;

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <boost/context/fiber.hpp>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <map>
 #include "banks.h"
 #include "base/random.h"
 #include "calls.h"
@@ -194,7 +196,8 @@ class Machine {
                unsigned parity = 0);
 
   void wake(Thread* t, bool before_others = false) {
-    if (!t->queued && !t->done) ready_.insert(before_others ? ready_.begin() : ready_.end(), t);
+    const auto place = before_others ? ready_.begin() : ready_.end();
+    if (!t->queued && !t->done) ready_.insert(place, t);
     t->queued = true;
   }
 
@@ -309,7 +312,8 @@ inline Thread& me() {
 }
 
 void drop_owners(RegisterState& r, const auto& given_back) {
-  r.owners = static_cast<int>(std::remove_if(r.owner, r.owner + r.owners, given_back) - r.owner);
+  const auto* const end = std::remove_if(r.owner, r.owner + r.owners, given_back);
+  r.owners = static_cast<int>(end - r.owner);
 }
 
 // Registers used by an instruction: in range, holding a value when read, not lent to wgmma.
@@ -349,11 +353,12 @@ void add_product(Element type, bool accumulate, const auto& for_each_sum, const 
   });
   multiply();
   for_each_sum([&](void* in_register, float& sum) {
-    if (!integers)
+    if (!integers) {
       *static_cast<float*>(in_register) = sum;
-    else
-      *static_cast<int*>(in_register) =
-          (accumulate ? *static_cast<int*>(in_register) : 0) + static_cast<int>(sum);
+      return;
+    }
+    int& whole = *static_cast<int*>(in_register);
+    whole = (accumulate ? whole : 0) + static_cast<int>(sum);
   });
 }
 }  // namespace wl::emu

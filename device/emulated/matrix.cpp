@@ -1,6 +1,12 @@
 // Arithmetic of the matrix units on small tiles; warp-wide instructions: ldmatrix, stmatrix,
 // mma.sync, shuffle; and setmaxnreg.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include "base/dtype.h"
+#include "calls.h"
+#include "convert.h"
+#include "exact.h"
 #include "machine.h"
 
 namespace wl::emu {
@@ -41,7 +47,9 @@ void place_a(Element e, const void* registers, int lane, float* tile) {
   decode(e, registers, 4 * per, x);
   for (int i = 0; i < 4 * per; ++i) {
     const int r = i / per;
-    tile[(lane / 4 + 8 * (r % 2)) * k + k / 2 * (r / 2) + lane % 4 * per + i % per] = x[i];
+    const int row = lane / 4 + 8 * (r % 2);
+    const int column = k / 2 * (r / 2) + lane % 4 * per + i % per;
+    tile[row * k + column] = x[i];
   }
 }
 
@@ -65,22 +73,28 @@ void move_matrix(RegisterRun registers, unsigned addr, int count, bool transpose
   if (machine->launch().options.banks) {
     unsigned rows[32];
     for (int l = 0; l < 32; ++l) rows[l] = w.argument[l].value;
-    machine->banks.instruction(rows, static_cast<uint32_t>((1ull << 8 * count) - 1), 16,
-                               self->line);
+    const auto addressing = static_cast<uint32_t>((1ull << 8 * count) - 1);
+    machine->banks.instruction(rows, addressing, 16, self->line);
   }
   for (int m = 0; m < count; ++m) {
     uint8_t* row[8];
-    for (int r = 0; r < 8; ++r)
-      row[r] = machine->access_shared(*w.lane[8 * m + r], w.argument[8 * m + r].value, 16, store,
-                                      false, what);
+    for (int r = 0; r < 8; ++r) {
+      Thread& from = *w.lane[8 * m + r];
+      const unsigned address = w.argument[8 * m + r].value;
+      row[r] = machine->access_shared(from, address, 16, store, false, what);
+    }
     for (int i = 0; i < 64; ++i) {
       const int lane = i / 2;
       const int major = lane / 4;
       const int minor = 2 * (lane % 4) + i % 2;
       if (uint8_t* in_memory = row[transposed ? minor : major]) {
         in_memory += 2 * (transposed ? major : minor);
-        auto* in_register = static_cast<uint8_t*>(w.argument[lane].r[0].data) + 4 * m + 2 * (i % 2);
-        std::memcpy(store ? in_memory : in_register, store ? in_register : in_memory, 2);
+        auto* const held = static_cast<uint8_t*>(w.argument[lane].r[0].data);
+        auto* const in_register = held + 4 * m + 2 * (i % 2);
+        if (store)
+          std::memcpy(in_memory, in_register, 2);
+        else
+          std::memcpy(in_register, in_memory, 2);
       }
     }
   }
@@ -103,14 +117,20 @@ void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type) {
   for (int l = 0; l < 32; ++l) {
     place_a(type, w.argument[l].r[1].data, l, at);
     decode(type, w.argument[l].r[2].data, 2 * per, y);
-    for (int e = 0; e < 2 * per; ++e)
-      bt[(l % 4 * per + e % per + k / 2 * (e / per)) * 8 + l / 4] = y[e];
+    for (int e = 0; e < 2 * per; ++e) {
+      const int along_k = l % 4 * per + e % per + k / 2 * (e / per);
+      bt[along_k * 8 + l / 4] = y[e];
+    }
   }
   auto for_each_sum = [&](auto f) {
-    for (int l = 0; l < 32; ++l)
-      for (int e = 0; e < 4; ++e)
-        f(static_cast<char*>(w.argument[l].r[0].data) + 4 * e,
-          c[(l / 4 + 8 * (e / 2)) * 8 + 2 * (l % 4) + e % 2]);
+    for (int l = 0; l < 32; ++l) {
+      char* const sums = static_cast<char*>(w.argument[l].r[0].data);
+      for (int e = 0; e < 4; ++e) {
+        const int row = l / 4 + 8 * (e / 2);
+        const int column = 2 * (l % 4) + e % 2;
+        f(sums + 4 * e, c[row * 8 + column]);
+      }
+    }
   };
   add_product(type, true, for_each_sum, [&] {
     for (int i = 0; i < 16; ++i) accumulate_row(c + 8 * i, at + k * i, bt, 8, k);

@@ -1,13 +1,26 @@
 // Registers, shared memory and global memory as ordinary loads and stores see them, and cp.async.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "calls.h"
+#include "clock.h"
+#include "kernel_head.h"
 #include "machine.h"
+#include "shadow.h"
 
 namespace wl::emu {
 bool use_registers(const RegisterRun& r, bool write) {
   RegisterState* s = r.state;
   if (!s) return true;
   if (r.at < 0 || r.count < 0 || r.at + r.count > s->n) {
-    machine->hazard("registers", "{}[{}..{}] of an array of {}", s->name, r.at, r.at + r.count - 1,
-                    s->n);
+    const int last = r.at + r.count - 1;
+    machine->hazard("registers", "{}[{}..{}] of an array of {}", s->name, r.at, last, s->n);
     return false;
   }
   s->touched = self->wgmma_fences + 1;
@@ -38,8 +51,8 @@ const RegisterState::Owner* owner_of(RegisterState& r, long long i) {
 }
 
 void count_banks(const Thread& t, unsigned addr, int bytes) {
-  if (machine->launch().options.banks)
-    machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, t.self.line);
+  if (!machine->launch().options.banks) return;
+  machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, t.self.line);
 }
 
 // Where an ordinary access of global memory goes, or null and a hazard.
@@ -73,9 +86,9 @@ void register_bad(RegisterState& r, long long i, bool write) {
 
 void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
   if (!use_registers(dst, true)) return;
-  for (int i = 0; i < dst.count; ++i)
-    std::memcpy(static_cast<char*>(dst.data) + i * element_bytes, value,
-                static_cast<size_t>(element_bytes));
+  char* to = static_cast<char*>(dst.data);
+  for (int i = 0; i < dst.count; ++i, to += element_bytes)
+    std::memcpy(to, value, static_cast<size_t>(element_bytes));
 }
 
 // Shared memory.
@@ -111,28 +124,40 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
   return cta;
 }
 
+namespace {
+// Tells of one cell of four bytes where an access and an earlier one conflict.
+void tell_conflict(const Shadow::Found& found, const Access& by, bool write, size_t at,
+                   const char* what) {
+  const auto& [kind, text] = *found.conflict;
+  const Access& other = found.other;
+  std::string whose;
+  if (other.mask)
+    whose = other.wave == by.wave ? machine->name_of(other.actor) : "a block that ran before";
+  const std::string actor = machine->name_of(by.actor);
+  const char* const does = write ? "writes" : "reads";
+  machine->hazard_beside(other.line, kind, "{} {} byte {} ({}){}{}", actor, does, at, what, text,
+                         whose);
+}
+}  // namespace
+
 void Machine::touch(Shadow& shadow, size_t at, int bytes, bool write, const View& view,
                     const Access& by, const char* what) {
   if (shadow.empty()) return;
   const size_t begin = at;
   const size_t end = at + static_cast<size_t>(bytes);
   for (size_t next; at < end; at = next) {
-    Cell* const all = at % 16 == 0 && end - at >= 16 ? shadow.alike(at / 16) : nullptr;
+    const bool is_row = at % 16 == 0 && end - at >= 16;  // of four cells
+    Cell* const all = is_row ? shadow.alike(at / 16) : nullptr;
     next = all ? at + 16 : std::min(end, (at / 4 + 1) * 4);
-    const auto mask = static_cast<uint8_t>(all ? 15u : ((1u << (next - at)) - 1u) << (at & 3));
+    unsigned mask = 15;
+    if (!all) mask = ((1u << (next - at)) - 1u) << (at & 3);
     Cell& cell = all ? *all : shadow.cell(at / 4);
-    const auto found =
-        write ? shadow.write(cell, mask, view, by) : shadow.read(cell, mask, view, by);
+    const auto bytes_touched = static_cast<uint8_t>(mask);
+    const auto found = write ? shadow.write(cell, bytes_touched, view, by)
+                             : shadow.read(cell, bytes_touched, view, by);
     if (write && !all && next % 16 == 0 && next - begin >= 16) shadow.unite(at / 16);
     if (!found.conflict) continue;
-    const auto& [kind, text] = *found.conflict;
-    const Access& other = found.other;
-    std::string whose;
-    if (other.mask)
-      whose = other.wave == by.wave ? name_of(other.actor) : "a block that ran before";
-    for (int cells = all ? 4 : 1; cells; --cells)
-      hazard_beside(other.line, kind, "{} {} byte {} ({}){}{}", name_of(by.actor),
-                    write ? "writes" : "reads", at, what, text, whose);
+    for (int cells = all ? 4 : 1; cells; --cells) tell_conflict(found, by, write, at, what);
   }
 }
 
@@ -176,9 +201,9 @@ void store_async(unsigned addr, RegisterRun src, int bytes, unsigned bar) {
   b->gathers_remote |= cta != me().cta;
   uint32_t value;
   std::memcpy(&value, src.data, sizeof value);
-  machine->copy_to(*cta, addr, bytes, *b, false, what, [value, to = machine->memory(*cta, addr)] {
-    std::memcpy(to, &value, sizeof value);
-  });
+  uint8_t* const to = machine->memory(*cta, addr);
+  const auto carry_out = [value, to] { std::memcpy(to, &value, sizeof value); };
+  machine->copy_to(*cta, addr, bytes, *b, false, what, carry_out);
 }
 
 unsigned mapa(unsigned addr, int rank, Site) {
@@ -197,10 +222,12 @@ GlobalRange* Machine::find(const void* p, size_t bytes, bool write, const char* 
     const auto found = std::ranges::find_if(ranges_, holds);
     if (found == ranges_.end()) {
       std::string near;
-      for (const auto& g : ranges_)
-        if (a + 65536 >= g.begin && a < g.end + 65536)
-          near = fmt::format(", at byte {} of {} of {} bytes", static_cast<int64_t>(a - g.begin),
-                             g.allocation->name, g.end - g.begin);
+      for (const auto& g : ranges_) {
+        if (a + 65536 < g.begin || a >= g.end + 65536) continue;
+        const auto at = static_cast<int64_t>(a - g.begin);
+        near =
+            fmt::format(", at byte {} of {} of {} bytes", at, g.allocation->name, g.end - g.begin);
+      }
       hazard("out-of-range", "{} of {} bytes outside every buffer{}", what, bytes, near);
       return nullptr;
     }
@@ -221,8 +248,9 @@ void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write,
   by.wave = wave_;
   by.async = false;
   by.combined = combine;
-  touch(g.shadow, reinterpret_cast<uintptr_t>(p) - g.begin, bytes, write, current->view(), by,
-        g.allocation->name.c_str());
+  const uintptr_t at = reinterpret_cast<uintptr_t>(p) - g.begin;
+  const char* const name = g.allocation->name.c_str();
+  touch(g.shadow, at, bytes, write, current->view(), by, name);
 }
 
 void load_global(RegisterRun dst, const void* p, int bytes) {
@@ -297,11 +325,12 @@ void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
     return machine->hazard("alignment", "cp_async of {} bytes", bytes);
   if (!machine->locate(smem, bytes, false, "cp_async")) return;
   if (pred && !global_access(g, bytes, false, "cp_async")) return;
-  const Access a = access_by(t.actor_of(Thread::kCopies, "cp.async of thread"),
-                             t.copies.committed + 1, self->line);
+  const int actor = t.actor_of(Thread::kCopies, "cp.async of thread");
+  const Access a = access_by(actor, t.copies.committed + 1, self->line);
   machine->touch(t.cta->shadow, smem, bytes, true, t.view(), a, "cp_async");
   count_banks(t, smem, bytes);
-  t.copies.add([dst = machine->memory(*t.cta, smem), g, n = static_cast<size_t>(bytes), pred] {
+  uint8_t* const dst = machine->memory(*t.cta, smem);
+  t.copies.add([dst, g, n = static_cast<size_t>(bytes), pred] {
     if (pred)
       std::memcpy(dst, g, n);
     else
@@ -315,6 +344,8 @@ void cp_async_commit(Site) {
 
 void copy_async_wait(int n) {
   Thread& t = me();
-  t.own[Thread::kCopies].known = t.copies.waited = std::max(t.copies.waited, t.copies.flush_but(n));
+  const Epoch flushed = t.copies.flush_but(n);
+  t.copies.waited = std::max(t.copies.waited, flushed);
+  t.own[Thread::kCopies].known = t.copies.waited;
 }
 }  // namespace wl::emu

@@ -2,6 +2,7 @@
 // who has read them since, which bytes hold a value. Sixteen bytes share one cell for as long as
 // every access is to all of them.
 #pragma once
+#include <algorithm>
 #include <array>
 #include "clock.h"
 
@@ -46,7 +47,8 @@ inline constexpr Conflict kBarrier = {"mbarrier", ", which holds an mbarrier"};
 class Shadow {
  public:
   void reset(size_t bytes, bool filled = false) {
-    alike_.assign((bytes + 15) / 16, Cell{.filled = static_cast<uint8_t>(filled ? 15 : 0)});
+    const uint8_t mask = filled ? 15 : 0;
+    alike_.assign((bytes + 15) / 16, Cell{.filled = mask});
     apart_.assign(alike_.size(), 0);
     cells_.assign(1, {});
     more_.assign(1, {});
@@ -167,7 +169,8 @@ class Shadow {
     if (std::ranges::any_of(c.read, tells) || (c.more && std::ranges::any_of(more_[c.more], tells)))
       return;
     const auto again = [&](Access& r) {  // the same reader
-      const bool same = r.mask && r.wave == me.wave && r.actor == me.actor && r.async == me.async;
+      const bool same_thread = r.wave == me.wave && r.actor == me.actor;
+      const bool same = r.mask && same_thread && r.async == me.async;
       if (same) {
         r.mask |= mask;
         r.epoch = me.epoch;

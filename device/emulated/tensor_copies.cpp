@@ -1,5 +1,19 @@
 // The copy engine: boxes of tensor maps, bulk groups, and the fence between the proxies.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include "calls.h"
+#include "clock.h"
+#include "exact.h"
 #include "machine.h"
+#include "shadow.h"
+#include "tensor_map.h"
+#include "types.h"
 
 namespace wl::emu {
 namespace {
@@ -53,10 +67,12 @@ void for_each_piece(const TensorMap& m, unsigned smem, const Coordinates& c, con
       const int64_t x0 = static_cast<int64_t>(c[0]) + b / m.element_bytes;
       const int count = 16 / m.element_bytes;
       const int64_t first = std::clamp<int64_t>(-x0, 0, count);
-      const int64_t last = inside ? std::clamp<int64_t>(m.dims[0] - x0, 0, count) : 0;
+      const int64_t left = inside ? std::clamp<int64_t>(m.dims[0] - x0, 0, count) : 0;
+      const int64_t last = std::max(first, left);
       char* g = static_cast<char*>(m.base) + row + x0 * m.element_bytes;
-      piece(addr, g, static_cast<int>(first) * m.element_bytes,
-            static_cast<int>(std::max(first, last)) * m.element_bytes);
+      const int first_byte = static_cast<int>(first) * m.element_bytes;
+      const int last_byte = static_cast<int>(last) * m.element_bytes;
+      piece(addr, g, first_byte, last_byte);
     }
     offset += static_cast<unsigned>(inner);
     int d = 1;
@@ -70,13 +86,41 @@ bool touch_box(const TensorMap& m, unsigned smem, const Coordinates& c, bool wri
                const Access& by, bool combine, const char* what) {
   int64_t bytes = m.dims[0] * m.element_bytes;
   for (int d = 1; d < m.rank; ++d) bytes += (m.dims[d] - 1) * m.strides[d];
-  GlobalRange* g =
-      machine->find(m.base, static_cast<size_t>(std::max<int64_t>(bytes, 0)), write, what);
-  if (g && !g->shadow.empty())
-    for_each_piece(m, smem, c, [&](unsigned, const char* p, int first, int last) {
-      if (last > first) machine->touch_global(*g, p + first, last - first, write, by, combine);
-    });
-  return g != nullptr;
+  const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 0));
+  GlobalRange* g = machine->find(m.base, size, write, what);
+  if (g == nullptr || g->shadow.empty()) return g != nullptr;
+  const auto touch_piece = [&](unsigned, const char* p, int first, int last) {
+    if (last > first) machine->touch_global(*g, p + first, last - first, write, by, combine);
+  };
+  for_each_piece(m, smem, c, touch_piece);
+  return true;
+}
+
+// Whether a copy of `own` with this mask, below 0: none, goes to a block.
+bool reaches(const Cta& own, int mask, const Cta& cta) {
+  if (cta.cluster_barrier != own.cluster_barrier) return false;
+  if (mask < 0) return &cta == &own;
+  return (mask >> cta.rank & 1) != 0;
+}
+
+// 16 bytes of a block's shared memory, as fp32 rounded to tf32.
+void round_to_tf32(uint8_t* piece) {
+  for (int word = 0; word < 16; word += 4) {
+    float x;
+    std::memcpy(&x, piece + word, 4);
+    const tf32 rounded = cast<tf32>(x);
+    std::memcpy(piece + word, &rounded, 4);
+  }
+}
+
+void fetch_box(const TensorMap& map, unsigned smem, const Coordinates& c, Cta& to) {
+  const auto fetch = [&](unsigned addr, const char* g, int first, int last) {
+    uint8_t* dst = machine->memory(to, addr);
+    if (last - first < 16) std::memset(dst, 0, 16);
+    if (last > first) std::memcpy(dst + first, g + first, static_cast<size_t>(last - first));
+    if (map.tf32) round_to_tf32(dst);
+  };
+  for_each_piece(map, smem, c, fetch);
 }
 }  // namespace
 
@@ -90,33 +134,20 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask,
   if (!machine->locate(at, bytes, false, what)) return;
   if (!touch_box(map, smem, c, false, t.access(), false, what)) return;
   for (Cta& cta : machine->ctas) {
-    if (cta.cluster_barrier != t.cta->cluster_barrier ||
-        (mask < 0 ? &cta != t.cta : !(mask >> cta.rank & 1)))
-      continue;
+    if (!reaches(*t.cta, mask, cta)) continue;
     unsigned remote = smem | static_cast<unsigned>(cta.rank + 1) << 24;
     if (&cta != t.cta && !machine->locate(remote, bytes, true, what)) continue;
     Mbarrier* b = machine->barrier(cta, bar, what, true);
     if (!b) continue;
-    machine->copy_to(cta, smem, bytes, *b, true, what, [map, smem, c, to = &cta] {
-      for_each_piece(map, smem, c, [&](unsigned addr, const char* g, int first, int last) {
-        uint8_t* dst = machine->memory(*to, addr);
-        if (last - first < 16) std::memset(dst, 0, 16);
-        if (last > first) std::memcpy(dst + first, g + first, static_cast<size_t>(last - first));
-        for (int word = 0; map.tf32 && word < 16; word += 4) {
-          float x;
-          std::memcpy(&x, dst + word, 4);
-          const tf32 rounded = cast<tf32>(x);
-          std::memcpy(dst + word, &rounded, 4);
-        }
-      });
-    });
+    const auto carry_out = [map, smem, c, to = &cta] { fetch_box(map, smem, c, *to); };
+    machine->copy_to(cta, smem, bytes, *b, true, what, carry_out);
   }
 }
 
 void Machine::copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& b, bool by_engine,
                       const char* what, std::function<void()> carry_out) {
-  touch(cta.shadow, at, bytes, true, current->view(),
-        access_by(b.actor, b.phase + 1, self->line, by_engine), what);
+  const Access by = access_by(b.actor, b.phase + 1, self->line, by_engine);
+  touch(cta.shadow, at, bytes, true, current->view(), by, what);
   b.copied_phase = std::max(b.copied_phase, b.phase + 1);
   b.copy_line = self->line;
   pending.push_back({std::move(carry_out), &b, b.phase, bytes, self->line, current});
@@ -144,15 +175,17 @@ void tensor_store(const TensorMap& map, unsigned smem, const Coordinates& c, Com
   const int bytes = box_bytes(map);
   if (!machine->locate(smem, bytes, false, "tma_store")) return;
   const auto by = [&](Thread::Own part) {
-    return access_by(t.actor_of(part, "the bulk store of thread"), t.stores.committed + 1,
-                     self->line, true);
+    const int actor = t.actor_of(part, "the bulk store of thread");
+    return access_by(actor, t.stores.committed + 1, self->line, true);
   };
   if (!touch_box(map, smem, c, true, by(Thread::kBulkWrites), combine.into, "tma_store")) return;
   machine->touch(t.cta->shadow, smem, bytes, false, t.view(), by(Thread::kBulkReads), "tma_store");
   t.stores.add([map, smem, c, combine, cta = t.cta] {
-    for_each_piece(map, smem, c, [&](unsigned addr, char* to, int first, int last) {
-      if (last > first) combine.put(to + first, machine->memory(*cta, addr) + first, last - first);
-    });
+    const auto put = [&](unsigned addr, char* to, int first, int last) {
+      const uint8_t* const from = machine->memory(*cta, addr);
+      if (last > first) combine.put(to + first, from + first, last - first);
+    };
+    for_each_piece(map, smem, c, put);
   });
 }
 

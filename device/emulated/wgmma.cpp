@@ -1,6 +1,17 @@
 // wgmma: collected from a warpgroup's 128 threads, carried out in order between the last's issue
 // and the first wait for it.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+#include "calls.h"
+#include "clock.h"
+#include "kernel_head.h"
 #include "machine.h"
+#include "shadow.h"
 
 namespace wl::emu {
 namespace {
@@ -26,21 +37,27 @@ void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_ma
   const auto w = static_cast<unsigned>(swizzle_width(d.mode));
   const int lines = mn_major ? 16 : rows;
   const int bytes = mn_major ? rows * element_bytes : 32;
-  const auto [chunks, groups] =
-      mn_major && !d.mode ? std::pair(d.sbo, d.lbo) : std::pair(d.lbo, d.sbo);
+  unsigned chunks = d.lbo;
+  unsigned groups = d.sbo;
+  if (mn_major && !d.mode) std::swap(chunks, groups);
   for (int l = 0; l < lines; ++l)
     for (int b = 0; b < bytes; b += 16) {
       const auto line = static_cast<unsigned>(l);
       const auto byte = static_cast<unsigned>(b);
-      const unsigned off = byte / w * chunks + line / 8 * groups + line % 8 * w + byte % w;
+      const unsigned within = line % 8 * w + byte % w;
+      const unsigned off = byte / w * chunks + line / 8 * groups + within;
+      const unsigned address = swizzled(d.start + off, d.mode);
       const int along = b / element_bytes;
-      piece(swizzled(d.start + off, d.mode), mn_major ? along : l, mn_major ? l : along);
+      if (mn_major)
+        piece(address, along, l);
+      else
+        piece(address, l, along);
     }
 }
 
 bool inside(unsigned addr) {
-  return addr >= kSharedBase &&
-         addr + 16 <= kSharedBase + static_cast<unsigned>(machine->launch().shared_bytes);
+  const unsigned end = kSharedBase + static_cast<unsigned>(machine->launch().shared_bytes);
+  return addr >= kSharedBase && addr + 16 <= end;
 }
 
 // The smallest of several clocks: what all of them know.
@@ -50,13 +67,18 @@ struct Meet {
 
   explicit Meet(const std::vector<Clock>& clocks) : view(clocks[0]) {
     if (clocks.size() == 1) return;
-    for (const auto& c : clocks)
-      view.seen = view.seen.first(std::min(view.seen.size(), View(c).seen.size()));
+    for (const auto& c : clocks) {
+      const size_t shared = std::min(view.seen.size(), View(c).seen.size());
+      view.seen = view.seen.first(shared);
+    }
     least.assign(view.seen.begin(), view.seen.end());
     for (const auto& c : clocks)  // every step of every wgmma comes through here
-      for (size_t i = 0; i < least.size(); ++i)
-        least[i] = {std::min(least[i].known, (*c)[i].known),
-                    std::min(least[i].fenced, (*c)[i].fenced)};
+      for (size_t i = 0; i < least.size(); ++i) {
+        Seen& one = least[i];
+        const Seen& other = (*c)[i];
+        one.known = std::min(one.known, other.known);
+        one.fenced = std::min(one.fenced, other.fenced);
+      }
     view.seen = least;
   }
 };
@@ -92,10 +114,11 @@ void lend(const RegisterRun& r, bool input, Epoch group) {
 // Row by row: four threads of a warp, from `first` on, hold one, two neighbouring columns of every
 // eight each. `f` of each sum in a register, `half` on, and its place in the row.
 void for_each_of_row(const WgmmaOp& op, int first, int half, float* row, const auto& f) {
-  for (int q = 0; q < 4; ++q)
+  for (int q = 0; q < 4; ++q) {
+    float* const sums = static_cast<float*>(op.acc[first + q].data) + half;
     for (int j = 0; j < op.op.n / 8; ++j)
-      for (int e = 0; e < 2; ++e)
-        f(static_cast<float*>(op.acc[first + q].data) + half + 4 * j + e, row[8 * j + 2 * q + e]);
+      for (int e = 0; e < 2; ++e) f(sums + 4 * j + e, row[8 * j + 2 * q + e]);
+  }
 }
 
 void carry_out(Warpgroup& g, WgmmaOp& op) {
@@ -171,7 +194,8 @@ void wgmma_pin(RegisterRun r) {
   s->touched = self->wgmma_fences + 1;
   if (r.at == 0 && r.count == s->n) s->loose = false;
   drop_owners(*s, [&](const RegisterState::Owner& o) {
-    return o.group <= self->wgmma_waited && o.begin >= r.at && o.end <= r.at + r.count;
+    const bool inside_of_r = o.begin >= r.at && o.end <= r.at + r.count;
+    return inside_of_r && o.group <= self->wgmma_waited;
   });
 }
 
@@ -193,8 +217,8 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
     for (;;) machine->suspend("a warpgroup that has diverged");
   }
   bool* const filled = acc.state ? acc.state->filled + acc.at : nullptr;
-  const int held = acc.state && acc.at >= 0 ? std::clamp(acc.state->n - acc.at, 0, acc.count)
-                                            : 0;  // lend() reports the rest
+  int held = 0;  // lend() reports the rest
+  if (acc.state && acc.at >= 0) held = std::clamp(acc.state->n - acc.at, 0, acc.count);
   if (w.accumulate && held)
     if (const void* missing = std::memchr(filled, false, static_cast<size_t>(held)))
       register_bad(*acc.state, static_cast<const bool*>(missing) - acc.state->filled, false);

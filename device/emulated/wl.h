@@ -231,9 +231,9 @@ void wgmma(emu::Handle<A> acc, unsigned long long desc_a, unsigned long long des
            bool accumulate, WL_SITE) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N of wgmma is a multiple of 8 up to 256");
   static_assert(sizeof(T) == 2 || (!TRANS_A && !TRANS_B), "only 16-bit operands may be MN-major");
-  emu::wgmma({N, element_of(static_cast<T*>(nullptr)), TRANS_A, TRANS_B, false, accumulate, desc_a,
-              desc_b},
-             acc.run(N / 2), {});
+  const emu::Element type = element_of(static_cast<T*>(nullptr));
+  const emu::Wgmma op{N, type, TRANS_A, TRANS_B, false, accumulate, desc_a, desc_b};
+  emu::wgmma(op, acc.run(N / 2), {});
 }
 
 template <int N, class T, bool TRANS_B, class A>
@@ -241,8 +241,8 @@ void wgmma_rs(emu::Handle<A> acc, emu::Handle<T> a, unsigned long long desc_b, b
               WL_SITE) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N of wgmma is a multiple of 8 up to 256");
   static_assert(sizeof(T) == 2 || !TRANS_B, "only 16-bit operands may be MN-major");
-  emu::wgmma({N, element_of(a.data), false, TRANS_B, true, accumulate, 0, desc_b}, acc.run(N / 2),
-             run_of<16>(a));
+  const emu::Wgmma op{N, element_of(a.data), false, TRANS_B, true, accumulate, 0, desc_b};
+  emu::wgmma(op, acc.run(N / 2), run_of<16>(a));
 }
 
 #define WL_MMA_SYNC(name)                                                     \

@@ -64,15 +64,19 @@ template <int N, class T, bool TB> struct WgmmaRegisters;
 #define WL_TWO(row, g, t, u, v, n0, n1, ...) \
   row(n0, (g, 0, t, u, v), t##4, t##5, t##6, t##7, t##8, t##9, u##0, __VA_ARGS__) \
   row(n1, (g, 1, t, u, v), t##8, t##9, u##0, u##1, u##2, u##3, u##4, __VA_ARGS__)
-#define WL_FIVE(row, g, t, u, v, n0, n1, n2, n3, n4, ...) WL_TWO(row, g, t, u, v, n0, n1, __VA_ARGS__) \
+#define WL_FIVE(row, g, t, u, v, n0, n1, n2, n3, n4, ...) \
+  WL_TWO(row, g, t, u, v, n0, n1, __VA_ARGS__) \
   row(n2, (g, 2, t, u, v), u##2, u##3, u##4, u##5, u##6, u##7, u##8, __VA_ARGS__) \
   row(n3, (g, 3, t, u, v), u##6, u##7, u##8, u##9, v##0, v##1, v##2, __VA_ARGS__) \
   row(n4, (g, 4, t, u, v), v##0, v##1, v##2, v##3, v##4, v##5, v##6, __VA_ARGS__)
 #define WL_FOR_EACH_N(row, ...) \
-  WL_FIVE(row, 0, , 1, 2, 8, 16, 24, 32, 40, __VA_ARGS__) WL_FIVE(row, 1, 2, 3, 4, 48, 56, 64, 72, 80, __VA_ARGS__) \
-  WL_FIVE(row, 2, 4, 5, 6, 88, 96, 104, 112, 120, __VA_ARGS__) WL_FIVE(row, 3, 6, 7, 8, 128, 136, 144, 152, 160, __VA_ARGS__) \
+  WL_FIVE(row, 0, , 1, 2, 8, 16, 24, 32, 40, __VA_ARGS__) \
+  WL_FIVE(row, 1, 2, 3, 4, 48, 56, 64, 72, 80, __VA_ARGS__) \
+  WL_FIVE(row, 2, 4, 5, 6, 88, 96, 104, 112, 120, __VA_ARGS__) \
+  WL_FIVE(row, 3, 6, 7, 8, 128, 136, 144, 152, 160, __VA_ARGS__) \
   WL_FIVE(row, 4, 8, 9, 10, 168, 176, 184, 192, 200, __VA_ARGS__) \
-  WL_FIVE(row, 5, 10, 11, 12, 208, 216, 224, 232, 240, __VA_ARGS__) WL_TWO(row, 6, 12, 13, 14, 248, 256, __VA_ARGS__)
+  WL_FIVE(row, 5, 10, 11, 12, 208, 216, 224, 232, 240, __VA_ARGS__) \
+  WL_TWO(row, 6, 12, 13, 14, 248, 256, __VA_ARGS__)
 // clang-format on
 
 // What follows the operands: scales of a and b for floats; for 16-bit types also whether they are

@@ -14,6 +14,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace warploom {
@@ -63,8 +64,9 @@ class Bundle {
     bundle_.reset(loaded, warploom_unload);
     for (std::size_t i = 0; i < warploom_tensor_count(loaded); ++i) {
       const warploom_tensor one = warploom_tensor_at(loaded, i);
-      tensors_.push_back(
-          {one.name, one.dtype, {one.shape, one.shape + one.rank}, one.bytes, one.is_output != 0});
+      Tensor tensor{one.name, one.dtype, {}, one.bytes, one.is_output != 0};
+      tensor.shape.assign(one.shape, one.shape + one.rank);
+      tensors_.push_back(std::move(tensor));
     }
   }
 

@@ -51,8 +51,8 @@ std::string program() {
   Dl_info here{};
   std::error_code ignored;
   if (::dladdr(reinterpret_cast<const void*>(&noted), &here) != 0) {
-    const fs::path beside =
-        fs::path(here.dli_fname).parent_path().parent_path() / "bin" / "warploom";
+    const fs::path library(here.dli_fname);
+    const fs::path beside = library.parent_path().parent_path() / "bin" / "warploom";
     if (fs::exists(beside, ignored)) return beside.string();
   }
   return find_program("warploom").string();
@@ -74,9 +74,11 @@ Status command(const char* const* arguments, std::string& printed) {
   if (json.is_object() && json.contains("error")) return fail(error_from_json(json["error"]));
   if (result.exit_status == exit_status(ErrorCode::kInterrupted) && json.is_object())
     return ok();  // the best so far
-  return fail({ErrorCode::kInternal, "the program failed without saying why", argv[1],
-               "an object on standard output", result.err.substr(0, 500),
-               "run the command by hand"});
+  Error error{ErrorCode::kInternal, "the program failed without saying why", argv[1]};
+  error.expected = "an object on standard output";
+  error.found = result.err.substr(0, 500);
+  error.remedy = "run the command by hand";
+  return fail(std::move(error));
 }
 
 Status run(warploom_bundle& bundle, void* const* addresses, void* stream) {
@@ -118,12 +120,15 @@ size_t warploom_tensor_count(const warploom_bundle* bundle) {
 warploom_tensor warploom_tensor_at(const warploom_bundle* bundle, size_t index) {
   const runtime::Bundle& loaded = *bundle->loaded;
   const BufferSpec& spec = *loaded.tensors[index];
-  return {spec.name.c_str(),
-          name_of(spec.dtype).data(),
-          spec.shape.data(),
-          spec.shape.size(),
-          static_cast<size_t>(spec.bytes()),
-          index >= loaded.tensors.size() - loaded.list.outputs.size()};
+  const size_t first_output = loaded.tensors.size() - loaded.list.outputs.size();
+  warploom_tensor out{};
+  out.name = spec.name.c_str();
+  out.dtype = name_of(spec.dtype).data();
+  out.shape = spec.shape.data();
+  out.rank = spec.shape.size();
+  out.bytes = static_cast<size_t>(spec.bytes());
+  out.is_output = index >= first_output;
+  return out;
 }
 
 int warploom_run(warploom_bundle* bundle, void* const* tensors, void* stream) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <cstdint>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,4 +1,5 @@
 // The archive on SQLite: its file, its statements, its errors.
+#include <asm-generic/errno.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <algorithm>
@@ -37,8 +38,11 @@ constexpr std::string_view kMagic{"SQLite format 3\0", 16};
 // the next archive.
 tl::unexpected<Error> moved_aside(const fs::path& path, const std::string& found) {
   const auto fail_with = [&](std::string remedy) {
-    return fail({ErrorCode::kArchiveDamaged, "the archive is damaged", path.string(),
-                 "a whole archive", found, std::move(remedy)});
+    Error error{ErrorCode::kArchiveDamaged, "the archive is damaged", path.string()};
+    error.expected = "a whole archive";
+    error.found = found;
+    error.remedy = std::move(remedy);
+    return fail(std::move(error));
   };
   for (int i = 1; i < 10'000; ++i) {
     const std::string target = fmt::format("{}.damaged-{}", path.string(), i);
@@ -74,9 +78,11 @@ Status look_at_header(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
   stream.read(head.data(), head.size());
   const auto got = static_cast<size_t>(stream.gcount());
-  if (got == 0)
+  if (got == 0) {
+    const std::string found = std::strerror(errno);
     return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(),
-                 "a readable file", std::strerror(errno), "check its permissions"});
+                 "a readable file", found, "check its permissions"});
+  }
   if (std::string_view(head.data(), got) != kMagic.substr(0, got))
     return foreign(path, "a file of another kind");
   if (size < 100) return moved_aside(path, fmt::format("{} bytes, less than a header", size));
@@ -222,10 +228,12 @@ Status Archive::make_tables() const {
 Status Archive::check_version(int64_t version) const {
   const int oldest = steps().front().from;
   if (version >= oldest && version <= kVersion) return ok();
-  return fail({ErrorCode::kArchiveVersion, "the archive was written by another version",
-               path_.string(), fmt::format("versions {} to {}", oldest, kVersion),
-               fmt::format("version {}", version),
-               "use the program that wrote it, or name another archive with --archive"});
+  Error error{ErrorCode::kArchiveVersion, "the archive was written by another version"};
+  error.place = path_.string();
+  error.expected = fmt::format("versions {} to {}", oldest, kVersion);
+  error.found = fmt::format("version {}", version);
+  error.remedy = "use the program that wrote it, or name another archive with --archive";
+  return fail(std::move(error));
 }
 
 Status Archive::set_up() const {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,7 +66,8 @@ Status Archive::upgrade_row(const std::string& table, const std::string& insert,
   for (const Step& step : steps())
     if (step.from >= from) record = step.upgraded(table, std::move(record));
   const std::string id = std::to_string(row[0].get<int64_t>());
-  const auto put = run(insert, {id, row[1], sealed_text(std::move(record))});
+  const std::string text = sealed_text(std::move(record));
+  const auto put = run(insert, {id, row[1], text});
   if (put) return ok();
   // The tables take every whole record: this one lacks a field, or names a problem that is not
   // there.

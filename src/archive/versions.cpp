@@ -1,4 +1,5 @@
 #include "archive/versions.h"
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,7 +47,8 @@ json upgraded_candidate(json record) {
   for (const char* key : {"speedup", "speedup_low", "speedup_high", "machine"})
     record[key] = nullptr;
   for (const char* key : kTimes) null_unless_above_nought(record, key);
-  const bool judged = verdict.is_object() && !verdict.value("evidence", json::array()).empty();
+  bool judged = false;
+  if (verdict.is_object()) judged = !verdict.value("evidence", json::array()).empty();
   if (!judged)
     for (const char* key : {"error", "max_error"}) null_unless_above_nought(record, key);
   return record;

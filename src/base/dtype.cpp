@@ -65,7 +65,8 @@ double decode(Format f, uint32_t bits) {
 uint32_t encode(Format f, double value) {
   const int bias = (1 << (f.exponent - 1)) - 1;
   const int top = (1 << f.exponent) - 1;
-  const uint32_t sign = (std::signbit(value) ? 1u : 0u) << (f.exponent + f.mantissa);
+  const uint32_t minus = std::signbit(value) ? 1 : 0;
+  const uint32_t sign = minus << (f.exponent + f.mantissa);
   const uint32_t infinity = static_cast<uint32_t>(top) << f.mantissa;
   const uint32_t quiet = 1u << (f.mantissa - 1);
   const uint32_t ones = (1u << f.mantissa) - 1;
@@ -206,8 +207,10 @@ void store_from_double(Dtype dtype, void* data, size_t index, double value) {
     const size_t bit = index * bits_of(dtype);
     const unsigned mask = (1u << bits_of(dtype)) - 1;
     const unsigned bits = static_cast<unsigned>(static_cast<int>(value)) & mask;
+    const size_t shift = bit % 8;
     uint8_t& byte = static_cast<uint8_t*>(data)[bit / 8];
-    byte = static_cast<uint8_t>((byte & ~(mask << bit % 8)) | bits << bit % 8);
+    const unsigned others = byte & ~(mask << shift);
+    byte = static_cast<uint8_t>(others | bits << shift);
     return;
   }
   if (dtype == Dtype::tf32) {
@@ -225,7 +228,8 @@ double rounded(Dtype dtype, double value) {
   if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
   if (!is_float(dtype)) {
     if (std::isnan(value)) return 0;
-    const double top = std::ldexp(1.0, bits_of(dtype) - (is_signed(dtype) ? 1 : 0));
+    const int value_bits = bits_of(dtype) - (is_signed(dtype) ? 1 : 0);
+    const double top = std::ldexp(1.0, value_bits);
     // The largest double below 2^63, or the largest integer of a narrower type.
     const double high = dtype == Dtype::i64 ? std::nextafter(top, 0) : top - 1;
     const double low = is_signed(dtype) ? -top : 0;

@@ -58,8 +58,14 @@ std::string describe(const Error& error) {
 }
 
 nlohmann::json to_json(const Error& error) {
-  return {{"code", code_text(error.code)}, {"message", error.message}, {"place", error.place},
-          {"expected", error.expected},    {"found", error.found},     {"remedy", error.remedy}};
+  nlohmann::json out;
+  out["code"] = code_text(error.code);
+  out["message"] = error.message;
+  out["place"] = error.place;
+  out["expected"] = error.expected;
+  out["found"] = error.found;
+  out["remedy"] = error.remedy;
+  return out;
 }
 
 Error error_from_json(const nlohmann::json& json) {

@@ -1,4 +1,4 @@
-// Errors are values.
+// Error values: failures are returned, not thrown.
 //
 // Every function that can fail returns Result<T>. An Error says what happened in six parts: a
 // stable code (one row of error_codes.def; tests and programs match on it, never on the words), a
@@ -27,8 +27,8 @@ enum class ErrorCode : uint16_t {
 struct Error {
   ErrorCode code;
   std::string message;
-  std::string place =
-      {};  // where in the user's input: "model.onnx: node 'mm' (MatMul)", "--budget"
+  // Where in the user's input: "model.onnx: node 'mm' (MatMul)", "--budget".
+  std::string place = {};
   std::string expected = {};  // what would have been right
   std::string found = {};     // what was there instead
   std::string remedy = {};    // what the user can do
@@ -36,11 +36,11 @@ struct Error {
 
 std::string_view code_text(ErrorCode code);     // "onnx-truncated"
 std::string_view code_meaning(ErrorCode code);  // one sentence, the row of docs/errors.md
-int exit_status(
-    ErrorCode code);  // 2 bad input, 3 the machine lacks something, 4 no correct candidate
+// 2: bad input, 3: the machine lacks something, 4: no correct candidate.
+int exit_status(ErrorCode code);
 std::string describe(const Error& error);  // several lines, for a person
-nlohmann::json to_json(
-    const Error& error);  // {"code", "message", "place", "expected", "found", "remedy"}
+// {"code", "message", "place", "expected", "found", "remedy"}
+nlohmann::json to_json(const Error& error);
 Error error_from_json(const nlohmann::json& json);  // the inverse; an unknown code becomes internal
 
 template <class T> using Result = tl::expected<T, Error>;

@@ -33,10 +33,15 @@ namespace fs = std::filesystem;
 namespace {
 tl::unexpected<Error> cannot_write(const fs::path& path, int error_number) {
   const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
-  return fail({full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "cannot write a file",
-               path.string(), "a writable file with room for it", std::strerror(error_number),
-               full ? "free some space or name another folder with --out"
-                    : "name another folder with --out"});
+  Error error{ErrorCode::kFileUnwritable, "cannot write a file", path.string()};
+  error.expected = "a writable file with room for it";
+  error.found = std::strerror(error_number);
+  error.remedy = "name another folder with --out";
+  if (full) {
+    error.code = ErrorCode::kDiskFull;
+    error.remedy = "free some space or name another folder with --out";
+  }
+  return fail(std::move(error));
 }
 
 std::string unique_suffix() {
@@ -77,10 +82,14 @@ Result<std::string> read_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   const bool folder = fs::is_directory(path, ignored);
-  if (!file || folder || (file.peek() != EOF && !(text << file.rdbuf())))
-    return fail({ErrorCode::kFileUnreadable, "the file cannot be read", path.string(),
-                 "a readable file", folder ? "a folder" : std::strerror(errno),
-                 "check what the path names and its permissions"});
+  if (!file || folder || (file.peek() != EOF && !(text << file.rdbuf()))) {
+    const std::string found = folder ? "a folder" : std::strerror(errno);
+    Error error{ErrorCode::kFileUnreadable, "the file cannot be read", path.string()};
+    error.expected = "a readable file";
+    error.found = found;
+    error.remedy = "check what the path names and its permissions";
+    return fail(std::move(error));
+  }
   return std::move(text).str();
 }
 

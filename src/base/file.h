@@ -1,4 +1,8 @@
-// Files: read whole, write whole or not at all, the cache folder, scratch folders.
+// File access: whole-file reads, atomic writes, the cache folder, and temporary folders that are
+// removed at the end of a scope.
+//
+//   WARPLOOM_TRY(const std::string text, read_file("model.onnx"));    file-missing, file-unreadable
+//   WARPLOOM_CHECK(write_file("out/plan.json", text));                file-unwritable, disk-full
 #pragma once
 #include <filesystem>
 #include <string>
@@ -7,39 +11,38 @@
 
 namespace warploom {
 Result<std::string> read_file(const std::filesystem::path& path);
-// Writes to a temporary name beside `path`, syncs and renames: a reader sees the old text or the
-// new, never half.
+// Atomic: writes a temporary file beside `path`, syncs it and renames it, so that a reader sees the
+// old text or the new, never a part.
 Status write_file(const std::filesystem::path& path, std::string_view text);
-// All of `bytes` to an open file of this name; errno stands behind a failure.
+// Writes all of `bytes` to an open file descriptor; `name` is for the error, whose cause is errno.
 Status write_all(int file, std::string_view bytes, const std::filesystem::path& name);
 Status make_folders(const std::filesystem::path& path);
 
-// Where temporary files go: $TMPDIR, else /tmp, /var/tmp or /dev/shm, the first that is a folder
-// which can be written. $TMPDIR, or /tmp, where none is: what writes there says why it cannot.
+// Where temporary files go: the first writable folder of $TMPDIR, /tmp, /var/tmp and /dev/shm. If
+// none is writable, $TMPDIR or /tmp: whoever writes there gets the error.
 std::filesystem::path temporary_folder();
 
 // Where compiled kernels and the archive are kept from run to run.
 struct CacheFolder {
   std::filesystem::path path;
-  // Of every folder that comes before it and cannot be had, its path and why: "/.cache/warploom:
+  // The folders of higher priority that cannot be used, each with its reason: "/.cache/warploom:
   // Permission denied".
   std::vector<std::string> passed_over = {};
-  bool kept = true;  // false: this process's own, which goes with it
+  bool kept = true;  // false: a scratch folder, removed at the end of this process
 };
 
-// $XDG_CACHE_HOME/warploom; ~/.cache/warploom; TMP/warploom-cache-UID, where it is the user's own;
-// a scratch folder of this process. The first in which, and in whose `images`, files can be made.
-// Worked out anew where those variables have changed.
+// The first folder in which, and in whose subfolder `images`, files can be created, of
+// $XDG_CACHE_HOME/warploom; ~/.cache/warploom; TMP/warploom-cache-UID, if this user owns it; a
+// scratch folder of this process. Determined again when one of those variables has changed.
 CacheFolder find_cache_folder();
 std::filesystem::path cache_folder();  // its path
 
-// In a process that another one of this program started: the folder that the other works with.
-// Users, rights and variables may look different from within.
+// For a child process of this program: use the parent's cache folder. Inside a sandbox the user,
+// permissions and environment may differ, so find_cache_folder() might choose another.
 void set_cache_folder(const std::filesystem::path& path);
 
-// A folder of its own, under temporary_folder() unless another parent is named, removed with
-// everything in it at the end of life. What processes left behind that were killed goes when
-// another is made beside it.
+// A folder of its own, under temporary_folder() unless `parent` is given; the destructor removes it
+// with its content. The constructor also removes scratch folders that killed processes left there.
 class ScratchFolder {
  public:
   explicit ScratchFolder(std::string_view purpose, const std::filesystem::path& parent = {});

@@ -1,8 +1,8 @@
-// Whole numbers of 64 bits in two's complement: what integers of every type are computed with.
+// 64-bit two's complement arithmetic, in which elements of every integer type are computed. It is
+// exact where doubles are not (2^53 + 1).
 //
-// Every element of an integer type is such a number, also those that a double cannot hold
-// (2^53 + 1). Sums, differences and products wrap; a quotient is cut towards zero, by 0 it is 0;
-// what is stored in a narrower type wraps as that type does, in a boolean it is whether it is 0.
+// Addition, subtraction and multiplication wrap. Division truncates towards zero; division by 0
+// gives 0. Stores to a narrower type wrap; a store to boolean gives 1 for every number but 0.
 //
 //   apply_integers(ValueOp::add, INT64_MAX, 1)     INT64_MIN
 //   apply_integers(ValueOp::div, -7, 2)            -3
@@ -12,19 +12,19 @@
 #include "base/value_op.h"
 
 namespace warploom {
-// Element `index` of a packed array of an integer type of whole bytes, and back, wrapped.
+// Loads element `index` of a packed array; stores it, wrapped. Expects is_integer(dtype).
 int64_t load_integer(Dtype dtype, const void* data, int64_t index);
 void store_integer(Dtype dtype, void* data, int64_t index, int64_t value);
 
-// What storing in the type and loading again gives.
+// `value` wrapped to the type: what a store followed by a load gives.
 int64_t wrapped_integer(Dtype dtype, int64_t value);
 
-// The nearest number of an integer type to a double, fractions cut; NaN is 0.
+// `value` truncated towards zero and saturated to the range of an integer type; NaN gives 0.
 int64_t saturated_integer(Dtype dtype, double value);
 
-// Whether the operation has a meaning on whole numbers, as exp has not.
+// Whether the operation is defined on integers: add is, exp is not.
 bool has_integers(ValueOp op);
 
-// That meaning; 0 for an operation without one.
+// The result of the operation; 0 if it is not defined on integers.
 int64_t apply_integers(ValueOp op, int64_t a, int64_t b = 0, int64_t c = 0);
 }  // namespace warploom

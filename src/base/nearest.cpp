@@ -54,9 +54,11 @@ int edit_distance(std::string_view a, std::string_view b, int most) {
       const char letter = a[i - 1];
       const char other = b[j - 1];
       const int changed = last[j - 1] + (alike(letter, other) ? 0 : 1);
-      row[j] = std::min({changed, last[j] + 1, row[j - 1] + 1});
-      const bool has_before = i > 1 && j > 1;
-      const bool swapped = has_before && alike(letter, b[j - 2]) && alike(a[i - 2], other);
+      const int removed = last[j] + 1;
+      const int added = row[j - 1] + 1;
+      row[j] = std::min({changed, removed, added});
+      if (i < 2 || j < 2) continue;
+      const bool swapped = alike(letter, b[j - 2]) && alike(a[i - 2], other);
       if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
     std::swap(before_last, last);
@@ -68,7 +70,8 @@ int edit_distance(std::string_view a, std::string_view b, int most) {
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
   if (word.size() > kLongestWord) return std::nullopt;
   const std::string_view bare = without_dashes(word);
-  const int most = static_cast<int>(std::max<size_t>(1, bare.size() / kLettersAnEdit));
+  const size_t most_edits = std::max<size_t>(1, bare.size() / kLettersAnEdit);
+  const int most = static_cast<int>(most_edits);
   std::optional<std::string> best;
   int fewest = most + 1;
   for (const std::string& one : known) {
@@ -77,7 +80,8 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
     if (other.empty() || bare.empty()) continue;
     const int edits = edit_distance(bare, other, most);
     // A word of one or two letters is no misspelling of every other such word.
-    const bool something_left = static_cast<size_t>(edits) < std::min(bare.size(), other.size());
+    const size_t shorter = std::min(bare.size(), other.size());
+    const bool something_left = static_cast<size_t>(edits) < shorter;
     if (edits >= fewest || !something_left) continue;
     fewest = edits;
     best = one;

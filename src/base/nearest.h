@@ -1,5 +1,5 @@
-// What a misspelt word was probably meant to be: commands, flags, operators, fields of schedules
-// and every other vocabulary of which people type words.
+// Spelling suggestions by edit distance, for every vocabulary of which users type words: commands,
+// flags, operators, fields of schedules.
 //
 //   nearest("optimise", {"optimize", "report"})       "optimize"
 //   nearest("--buget", {"--budget", "--out"})         "--budget"
@@ -12,18 +12,18 @@
 #include <vector>
 
 namespace warploom {
-// How many letters must be put in, left out, exchanged for another or swapped with their neighbour
-// to make `b` of `a` (Damerau and Levenshtein's distance, no letter touched twice); `most` + 1
-// where it is more than `most`. Capitals count as small letters.
+// The number of insertions, deletions, substitutions and transpositions of neighbours that turn `a`
+// into `b` (optimal string alignment distance, a restricted Damerau-Levenshtein distance), or
+// `most` + 1 if it exceeds `most`. Case is ignored.
 int edit_distance(std::string_view a, std::string_view b, int most);
 
-// The word of `known` that is nearest to `word`, the first of several: at most one edit for every
-// three letters, or else one of which the other is the beginning ("opt", "optimizer"), from three
-// letters on. Nothing where none is near, or where `word` itself is known.
+// The word of `known` nearest to `word`, the first of equals: at most one edit for every three
+// letters, else a word of which one is a prefix of the other, of three letters or more ("opt",
+// "optimizer"). Nothing if no word is near, or if `word` itself is known.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known);
 
-// The remedy of an error: "did you mean --budget?", or `otherwise` where no word is near. Both
-// where both are given: "did you mean --budget? See `warploom optimize --help`".
+// An error's remedy: "did you mean --budget?" if a word is near, followed by `otherwise`, or
+// `otherwise` alone: "did you mean --budget? See `warploom optimize --help`".
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known,
                          const std::string& otherwise = "");
 }  // namespace warploom

@@ -1,4 +1,5 @@
-// std::optional as JSON: null where there is no value, so that what is unknown is never a number.
+// JSON serialisation of std::optional: null stands for no value, so that an unknown figure is never
+// read as a number.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>

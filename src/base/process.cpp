@@ -55,9 +55,11 @@ Result<int> start_process(const std::vector<std::string>& argv,
   raw.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t child = apart ? fork_apart() : ::fork();
-  if (child < 0)
-    return fail({ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno),
-                 "raise ulimit -u"});
+  if (child < 0) {
+    const std::string found = std::strerror(errno);
+    return fail(
+        {ErrorCode::kInternal, "cannot fork", argv[0], "a process", found, "raise ulimit -u"});
+  }
   if (child > 0) return child;
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -89,15 +91,62 @@ bool has_ended(int process) {
   const int waited = ::waitid(P_PID, static_cast<id_t>(process), &ended, kOptions);
   return waited == 0 && ended.si_pid == process;
 }
+
+// Until when a process may run.
+struct Deadline {
+  Clock::time_point end;
+
+  bool is_over() const { return Clock::now() >= end || (ending && *ending); }
+
+  // Milliseconds to wait for output before is_over() is asked again.
+  int patience() const {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    const long long most = ending ? 50 : 1000;
+    return static_cast<int>(std::clamp<long long>(left.count(), 1, most));
+  }
+};
+
+// Appends what can be read now, `most` bytes at most in all. False where the end is closed.
+bool read_some(int end, std::string& text, size_t most) {
+  std::array<char, 65536> buffer;
+  const ssize_t got = ::read(end, buffer.data(), buffer.size());
+  if (got <= 0) return got < 0 && errno == EINTR;
+  const size_t room = most - text.size();
+  text.append(buffer.data(), std::min(static_cast<size_t>(got), room));
+  return true;
+}
+
+// Reads both ends until they are closed. False where the time was over before.
+bool read_all(const std::array<int, 2>& ends, const std::array<std::string*, 2>& texts,
+              const Deadline& deadline, size_t most) {
+  std::array<pollfd, 2> polled{pollfd{ends[0], POLLIN, 0}, pollfd{ends[1], POLLIN, 0}};
+  int open_ends = 2;
+  while (open_ends > 0) {
+    if (deadline.is_over()) return false;
+    const int ready = ::poll(polled.data(), polled.size(), deadline.patience());
+    if (ready < 0 && errno != EINTR) return true;
+    for (size_t i = 0; i < polled.size(); ++i) {
+      pollfd& one = polled[i];
+      if (one.fd < 0 || !(one.revents & (POLLIN | POLLHUP))) continue;
+      if (read_some(one.fd, *texts[i], most)) continue;
+      one.fd = -1;
+      --open_ends;
+    }
+  }
+  return true;
+}
 }  // namespace
 
 Result<ProcessResult> run_process(const std::vector<std::string>& argv,
                                   const ProcessLimits& limits) {
   std::array<int, 2> out{};
   std::array<int, 2> err{};
-  if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0)
-    return fail({ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe",
-                 std::strerror(errno), "raise ulimit -n"});
+  const bool has_pipes = ::pipe2(out.data(), O_CLOEXEC) == 0 && ::pipe2(err.data(), O_CLOEXEC) == 0;
+  if (!has_pipes) {
+    const std::string found = std::strerror(errno);
+    return fail(
+        {ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe", found, "raise ulimit -n"});
+  }
   WARPLOOM_TRY(const int child, start_process(argv, [&] {
                  ::dup2(out[1], STDOUT_FILENO);
                  ::dup2(err[1], STDERR_FILENO);
@@ -106,35 +155,12 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
   ::close(err[1]);
 
   ProcessResult result;
-  const auto deadline = Clock::now() + limits.time;
-  const auto time_is_up = [&] { return Clock::now() >= deadline || (ending && *ending); };
-  std::array<pollfd, 2> polled{pollfd{out[0], POLLIN, 0}, pollfd{err[0], POLLIN, 0}};
-  std::array<char, 65536> buffer;
-  int open_ends = 2;
-  while (open_ends > 0) {
-    result.timed_out = time_is_up();
-    if (result.timed_out) break;
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    const int patience =
-        static_cast<int>(std::clamp<long long>(left.count(), 1, ending ? 50 : 1000));
-    if (::poll(polled.data(), polled.size(), patience) < 0 && errno != EINTR) break;
-    for (size_t i = 0; i < polled.size(); ++i) {
-      if (polled[i].fd < 0 || !(polled[i].revents & (POLLIN | POLLHUP))) continue;
-      const ssize_t got = ::read(polled[i].fd, buffer.data(), buffer.size());
-      if (got > 0) {
-        std::string& text = i == 0 ? result.out : result.err;
-        const size_t room = limits.output_bytes - text.size();
-        text.append(buffer.data(), std::min(static_cast<size_t>(got), room));
-      } else if (got == 0 || errno != EINTR) {
-        polled[i].fd = -1;
-        --open_ends;
-      }
-    }
-  }
+  const Deadline deadline{Clock::now() + limits.time};
+  const std::array<int, 2> ends = {out[0], err[0]};
+  result.timed_out = !read_all(ends, {&result.out, &result.err}, deadline, limits.output_bytes);
   // Both ends are closed; the process may still run.
   while (!result.timed_out && !has_ended(child)) {
-    result.timed_out = time_is_up();
+    result.timed_out = deadline.is_over();
     ::usleep(500);
   }
   const int status = end_process(child, result.timed_out);

@@ -1,5 +1,8 @@
-// Child processes: started in a session of their own, watched by a clock, killed as a group, never
-// left behind.
+// Child processes. Each runs in a session of its own, within a wall-clock limit, and is killed with
+// its whole process group, so that nothing it started outlives the call.
+//
+//   WARPLOOM_TRY(const ProcessResult ran, run_process({"g++", "--version"}, {.time = 5s}));
+//   if (ran.succeeded()) use(ran.out);
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -16,7 +19,7 @@ struct ProcessLimits {
 
 struct ProcessResult {
   int exit_status = 0;  // of a normal exit
-  int signal = 0;       // that ended it, 0: none
+  int signal = 0;       // the signal that ended it; 0: none
   bool timed_out = false;
   // standard output and error
   std::string out;
@@ -29,14 +32,15 @@ struct ProcessResult {
 Result<ProcessResult> run_process(const std::vector<std::string>& argv,
                                   const ProcessLimits& limits = {});
 
-// From now on what this thread runs ends with all that it started, as if its time were up, once the
-// flag is set.
+// From now on run_process() of this thread treats a set flag as the end of its time limit: it kills
+// the process group and returns.
 void end_processes_with(const std::atomic<bool>* flag);
 
-// Starts argv[0] in a session of its own, without standard input and core files, which dies with
-// the calling thread; `prepare` runs in it first, between fork and exec. `apart`: as process 1 of
-// namespaces of its own (user, processes, mounts, network, IPC), where the kernel has them for us.
-// And its end, waited for: its wait status; `kill`: at once. What it started ends with it.
+// Starts argv[0] in a session of its own, with /dev/null as standard input and no core files; the
+// kernel kills it when the calling thread ends. `prepare` runs in the child between fork and exec.
+// `apart`: as process 1 of new namespaces (user, PID, mount, network, IPC), as far as the kernel
+// allows them. end_process waits for it, after killing it if `kill` is set, kills what is left of
+// its process group and returns its wait status.
 Result<int> start_process(const std::vector<std::string>& argv,
                           const std::function<void()>& prepare, bool apart = false);
 int end_process(int process, bool kill);

@@ -166,7 +166,8 @@ std::string shell_word(std::string_view text) {
 std::string markdown_text(std::string_view text) {
   const std::string line = printable(text);
   const auto is_word = [&](size_t at) {
-    return at < line.size() && std::isalnum(static_cast<unsigned char>(line[at])) != 0;
+    if (at >= line.size()) return false;
+    return std::isalnum(static_cast<unsigned char>(line[at])) != 0;
   };
   constexpr std::string_view kAlways = "\\`*<>&|~";
   constexpr std::string_view kBehindLink = "([:";
@@ -177,8 +178,8 @@ std::string markdown_text(std::string_view text) {
     const bool always = kAlways.find(c) != kAlways.npos;
     const bool within_word = i > 0 && is_word(i - 1) && is_word(i + 1);
     const bool emphasis = c == '_' && !within_word;
-    const bool has_next = i + 1 < line.size();
-    const bool link = c == ']' && has_next && kBehindLink.find(line[i + 1]) != kBehindLink.npos;
+    const char next = i + 1 < line.size() ? line[i + 1] : '\0';
+    const bool link = c == ']' && kBehindLink.find(next) != kBehindLink.npos;
     const bool block = i == 0 && kBlock.find(c) != kBlock.npos;
     if (always || emphasis || link || block) out += '\\';
     out += c;

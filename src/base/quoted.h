@@ -1,17 +1,16 @@
-// Text that somebody else chose (a tensor's name, a path, a compiler's words), put into another
-// language so that it stays text: one function a language, used wherever such text is printed.
+// Escaping of untrusted text (a tensor's name, a path, a compiler's output) for the language it is
+// printed in: one function a language, used wherever such text is printed.
 //
-// A model may call a tensor `$(reboot)`, `"); import os #` or "\033[2J". In a name nothing is
-// forbidden but what its own format forbids, so whoever prints one escapes it for the place where
-// it goes:
+// A model may name a tensor `$(reboot)`, `"); import os #` or "\033[2J": ONNX forbids none of them.
+// Whoever prints a name escapes it for its destination:
 //
 //   shell_word("my model/$(x)")      'my model/$(x)'
 //   c_string("a\"b")                 "a\"b"
 //   markdown_text("a*b|c")           a\*b\|c
 //   printable("x\033[1m")            x\x1b[1m
 //
-// Text is UTF-8; what is none, and what no terminal shows (control characters, marks that turn the
-// direction of writing, characters without width), is written by its number.
+// Text is UTF-8. Invalid bytes and invisible characters (control characters, bidirectional marks,
+// zero-width characters) are written as their numbers.
 #pragma once
 #include <string>
 #include <string_view>
@@ -19,19 +18,19 @@
 namespace warploom {
 bool is_utf8(std::string_view text);
 
-// On a terminal or in a file for people, as one line.
+// For a terminal or a log, as one line.
 std::string printable(std::string_view text);
-// The same of several lines: ends of lines and tabs stay.
+// The same for several lines: line ends and tabs are kept.
 std::string printable_lines(std::string_view text);
 
-// A literal of C and C++, with its quotes.
+// A string literal of C and C++, with its quotes.
 std::string c_string(std::string_view text);
-// As part of a `//` comment: one line, which the next one does not continue.
+// For a `//` comment: one line, without a backslash at its end that would continue it.
 std::string c_comment(std::string_view text);
 
-// One word of a POSIX shell; where a character has no picture, of bash, zsh and ksh.
+// One word of a POSIX shell; with invisible characters one of bash, zsh and ksh ($'\x1b').
 std::string shell_word(std::string_view text);
 
-// One line of Markdown that shows the text and formats nothing.
+// One line of Markdown in which no character is markup.
 std::string markdown_text(std::string_view text);
 }  // namespace warploom

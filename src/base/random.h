@@ -1,5 +1,8 @@
-// Random streams: named, seeded, reproducible on every machine (SplitMix64; integers and doubles
-// without the standard library's distributions, whose results differ between implementations).
+// Seeded pseudo-random streams (SplitMix64), equal on every machine: the distributions of the
+// standard library differ between implementations, so numbers are derived here.
+//
+//   Random random(seed, "bundle samples");    a stream of its own for each (seed, name)
+//   random.below(6)                           0 to 5
 #pragma once
 #include <cmath>
 #include <numbers>

@@ -1,12 +1,18 @@
-// Lists, and tables whose rows an enumeration numbers.
+// Search in lists, tables whose row numbers are the values of an enumeration, and lists as text.
+//
+//   contains(names, "x")                                    whether it is one of them
+//   row_where<ErrorCode>(kRows, "disk-full", &Row::text)    ErrorCode::kDiskFull
+//   listed(names)                                           "x, y"
+//   listed(rows, &Row::text, "; ")                          "internal; disk-full"
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
 
 namespace warploom {
-// The value of the row where `member` is `key`.
+// The enumerator of the first row whose `member` equals `key`.
 template <class Value, class Rows, class Key, class Member = std::identity>
 std::optional<Value> row_where(const Rows& rows, const Key& key, Member member = {}) {
   const auto found = std::ranges::find(rows, key, member);
@@ -19,11 +25,12 @@ bool contains(const List& list, const Key& key, Member member = {}) {
   return std::ranges::find(list, key, member) != std::ranges::end(list);
 }
 
-// "a, b": the text of each.
+// "a, b": `text` of each element, joined by `between`.
 template <class List, class Text = std::identity>
 std::string listed(const List& list, Text text = {}, std::string_view between = ", ") {
   std::string out;
   for (const auto& one : list) out.append(std::invoke(text, one)).append(between);
-  return out.substr(0, out.size() - std::min(out.size(), between.size()));
+  const size_t last = std::min(out.size(), between.size());  // behind the last one
+  return out.substr(0, out.size() - last);
 }
 }  // namespace warploom

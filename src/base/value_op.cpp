@@ -57,7 +57,8 @@ double moved(ValueOp op, const double* of, double v, const double* e) {
   [[maybe_unused]] const double y = e[1];
   [[maybe_unused]] const double z = e[2];
   const double taken = v == a ? x : y;
-  [[maybe_unused]] const double choice = std::isinf(a) || std::isinf(b) ? taken : larger(x, y);
+  const bool has_infinity = std::isinf(a) || std::isinf(b);
+  [[maybe_unused]] const double choice = has_infinity ? taken : larger(x, y);
   switch (op) {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \
   case ValueOp::name: return moved;

@@ -1,5 +1,8 @@
-// Elementwise operations: one vocabulary for graphs, tile programs and emitted source
-// (value_ops.def).
+// Elementwise operations: one vocabulary (value_ops.def) for graphs, tile programs and emitted
+// source.
+//
+//   apply(ValueOp::max, 1, 2)          2
+//   value_op_named("fma")              ValueOp::fma, of arity 3
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,8 +17,8 @@ enum class ValueOp : uint8_t {
 std::string_view name_of(ValueOp op);
 std::optional<ValueOp> value_op_named(std::string_view name);
 int arity_of(ValueOp op);
-double apply(ValueOp op, double a, double b = 0, double c = 0);  // the meaning, in FP64
-// How far rounding can have moved the result v at arguments x, to first order, when they moved by
-// at most e: the row's `moved`. An e of NaN, of what overflowed, makes NaN of it.
+double apply(ValueOp op, double a, double b = 0, double c = 0);  // the result, in FP64
+// First-order error bound: how far the result v at arguments x moves at most when argument i moves
+// by at most e[i] (the row's `moved`). A NaN in e, from an overflow, gives NaN.
 double moved(ValueOp op, const double* x, double v, const double* e);
 }  // namespace warploom

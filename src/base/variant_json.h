@@ -1,5 +1,5 @@
-// Variants as JSON: [number of the alternative, its value]. A real 1.0 does not come back as an
-// integer.
+// JSON serialisation of std::variant: [index of the alternative, its value]. The index keeps a
+// double 1.0 from being read back as an integer.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <variant>

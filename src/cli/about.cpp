@@ -1,13 +1,28 @@
 // What this program and this machine have: the commands doctor, errors, version and completion.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/process.h"
+#include "base/rendered.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
 #include "runtime/compilers.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 #include "runtime/library.h"
+#include "target/capabilities.h"
 #include "vendor/libraries.h"
 
 namespace warploom::cli {
@@ -38,8 +53,9 @@ Result<std::string> cache_found() {
 Result<std::string> temporary_found() {
   const std::filesystem::path folder = temporary_folder();
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return folder.string();
-  return fail({ErrorCode::kInternal, folder.string() + ": " + std::strerror(errno), "", "", "",
-               "set TMPDIR to a folder that can be written"});
+  Error error{ErrorCode::kInternal, folder.string() + ": " + std::strerror(errno)};
+  error.remedy = "set TMPDIR to a folder that can be written";
+  return fail(std::move(error));
 }
 
 std::string cpu_text(const target::Capabilities& cpu) {
@@ -127,10 +143,13 @@ Result<Answer> list_errors(const std::optional<std::string>& wanted) {
     row["meaning"] = code_meaning(code);
     json["errors"].push_back(std::move(row));
   }
-  if (json.empty())
-    return fail({ErrorCode::kUsage, "there is no error code of this name", "CODE",
-                 "a code that `warploom errors` lists", *wanted,
-                 did_you_mean(*wanted, names, "see them with `warploom errors`")});
+  if (json.empty()) {
+    Error error{ErrorCode::kUsage, "there is no error code of this name", "CODE"};
+    error.expected = "a code that `warploom errors` lists";
+    error.found = *wanted;
+    error.remedy = did_you_mean(*wanted, names, "see them with `warploom errors`");
+    return fail(std::move(error));
+  }
   return Answer{json, text_of("errors", json)};
 }
 
@@ -164,11 +183,13 @@ Command doctor_command() {
 
 Command errors_command() {
   const auto wanted = std::make_shared<std::optional<std::string>>();
-  return {"errors",
-          "every error code, its exit status and its meaning, or one's",
-          "warploom errors no-compiler",
-          {{"CODE", wanted.get(), "a code; none: all"}},
-          [wanted](const Session&) { return list_errors(*wanted); }};
+  Command command;
+  command.name = "errors";
+  command.help = "every error code, its exit status and its meaning, or one's";
+  command.example = "warploom errors no-compiler";
+  command.flags = {{"CODE", wanted.get(), "a code; none: all"}};
+  command.action = [wanted](const Session&) { return list_errors(*wanted); };
+  return command;
 }
 
 Command version_command() {

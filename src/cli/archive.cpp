@@ -1,3 +1,15 @@
+#include "archive/archive.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
 
@@ -71,23 +83,29 @@ Result<Answer> list(const Flags& flags) {
 }  // namespace
 
 Result<archive::Archive> archive_at(const std::string& file) {
-  const std::filesystem::path path =
-      file.empty() ? cache_folder() / "archive.sqlite" : std::filesystem::path(file);
+  std::filesystem::path path(file);
+  if (file.empty()) path = cache_folder() / "archive.sqlite";
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) return archive::Archive::open(path);
-  return fail({ErrorCode::kFileMissing, "there is no archive", path.string(),
-               "an archive that a search wrote", "no such file",
-               "search first with `warploom optimize`, or name another with --archive"});
+  Error error{ErrorCode::kFileMissing, "there is no archive", path.string()};
+  error.expected = "an archive that a search wrote";
+  error.found = "no such file";
+  error.remedy = "search first with `warploom optimize`, or name another with --archive";
+  return fail(std::move(error));
 }
 
 Command archive_command() {
   const auto flags = std::make_shared<Flags>();
-  return {"archive",
-          "what is known from earlier searches: problems, and of one its candidates, best first, "
-          "and its runs",
-          "warploom archive --problem 3f2a",
-          {{"--problem", &flags->problem, "a problem's key, or its first digits"},
-           {"--archive", &flags->archive, "the archive file; default: in the cache folder"}},
-          [flags](const Session&) { return list(*flags); }};
+  Command command;
+  command.name = "archive";
+  command.help =
+      "what is known from earlier searches: problems, and of one its candidates, best first, "
+      "and its runs";
+  command.example = "warploom archive --problem 3f2a";
+  command.flags = {
+      {"--problem", &flags->problem, "a problem's key, or its first digits"},
+      {"--archive", &flags->archive, "the archive file; default: in the cache folder"}};
+  command.action = [flags](const Session&) { return list(*flags); };
+  return command;
 }
 }  // namespace warploom::cli

@@ -4,6 +4,12 @@
 // With --json exactly one object goes to standard output, for a failure {"error": {...}};
 // everything else, progress included, goes to standard error or nowhere.
 #pragma once
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <variant>
 #include "archive/archive.h"
 #include "base/rendered.h"
 #include "kernels/lower.h"
@@ -24,15 +30,17 @@ struct Answer {
 
 using Action = std::function<Result<Answer>(const Session&)>;
 
+// Where a flag's value goes: each type is read in its own way.
+using FlagTarget = std::variant<bool*, int*, std::optional<int>*, uint64_t*, double*, std::string*,
+                                std::optional<std::string>*, std::vector<std::string>*>;
+
 // One flag, or an argument where the name has no dashes: required, unless it sets an optional or a
 // list. What it sets must outlive the action, which may own it. A double is a duration, "60s",
 // "2m", "500ms", "1.5h"; a bare number is seconds. Values are checked before anything is set
 // (command_line.h).
 struct Flag {
   std::string name;
-  std::variant<bool*, int*, std::optional<int>*, uint64_t*, double*, std::string*,
-               std::optional<std::string>*, std::vector<std::string>*>
-      into;
+  FlagTarget into;
   std::string help;
   std::vector<std::string> among = {};          // the only values it takes, where there are any
   std::optional<int64_t> least = std::nullopt;  // of a whole number

@@ -1,7 +1,27 @@
 #include "cli/command_line.h"
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <CLI/Error.hpp>
+#include <CLI/Option.hpp>
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/error.h"
 #include "base/nearest.h"
+#include "base/rows.h"
+#include "cli/command.h"
 
 namespace warploom::cli {
 namespace {
@@ -182,13 +202,19 @@ class CommandLine {
     const auto flag = std::ranges::find_if(in_order, is_flag);
     const std::string found = listed(in_order, {}, " ");
     const std::string place = "warploom " + named_->name;
-    if (flag == in_order.end())
-      return fail({ErrorCode::kUsage, "there is an argument too many", place, usage_of(*named_),
-                   found, help_of(named_)});
+    if (flag == in_order.end()) {
+      Error error{ErrorCode::kUsage, "there is an argument too many", place, usage_of(*named_)};
+      error.found = found;
+      error.remedy = help_of(named_);
+      return fail(std::move(error));
+    }
     const std::vector<std::string> known = flags_of(named_);
     const std::string word = flag->substr(0, flag->find('='));
-    return fail({ErrorCode::kUsage, "there is no flag of this name", place,
-                 "one of " + listed(known), found, did_you_mean(word, known, help_of(named_))});
+    Error error{ErrorCode::kUsage, "there is no flag of this name", place};
+    error.expected = "one of " + listed(known);
+    error.found = found;
+    error.remedy = did_you_mean(word, known, help_of(named_));
+    return fail(std::move(error));
   }
 
   Status no_command(const std::vector<std::string>& unknown) const {
@@ -197,9 +223,12 @@ class CommandLine {
     const auto word = std::ranges::find_if_not(unknown, is_flag);
     const std::string expected = "one of " + listed(names);
     const std::string help = help_of(nullptr);
-    if (word != unknown.end())
-      return fail({ErrorCode::kUsage, "there is no command of this name", "command line", expected,
-                   *word, did_you_mean(*word, names, help)});
+    if (word != unknown.end()) {
+      Error error{ErrorCode::kUsage, "there is no command of this name", "command line", expected};
+      error.found = *word;
+      error.remedy = did_you_mean(*word, names, help);
+      return fail(std::move(error));
+    }
     std::string found = "none";
     std::string remedy = help;
     if (!unknown.empty()) {
@@ -254,7 +283,8 @@ std::optional<double> seconds_of(const std::string& text) {
   const size_t unit = std::min(text.find_first_not_of("0123456789.eE+-"), text.size());
   const std::optional<double> number = number_of<double>(text.substr(0, unit));
   if (!number) return std::nullopt;
-  const auto* const row = std::ranges::find(kUnits, text.substr(unit), &Unit::name);
+  const std::string suffix = text.substr(unit);
+  const auto* const row = std::ranges::find(kUnits, suffix, &Unit::name);
   if (row == std::end(kUnits)) return std::nullopt;
   return *number * row->seconds;
 }

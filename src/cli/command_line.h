@@ -5,6 +5,7 @@
 //   warploom optimize m.onnx --buget 3s usage, found "--buget 3s", "did you mean --budget?"
 //   warploom optimize m.onnx --jobs 0   usage, at --jobs, "a whole number from 1 to 1024"
 #pragma once
+#include <optional>
 #include "cli/command.h"
 
 namespace warploom::cli {

@@ -1,6 +1,23 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
+#include "kernels/lower.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
+#include "search/optimize.h"
+#include "synth/synthesize.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "verify/program_check.h"
 
 namespace warploom::cli {
@@ -13,7 +30,8 @@ std::string reason_text(const tile::Program& program, const synth::Solution& sol
   const synth::Reason& reason = found->second;
   const tile::Statement* by = tile::statement_with(program, reason.by);
   if (!by) return reason.why;
-  return fmt::format("{}, line {}: {}", reason.why, by->location.line, tile::print(program, *by));
+  const std::string statement = tile::print(program, *by);
+  return fmt::format("{}, line {}: {}", reason.why, by->location.line, statement);
 }
 
 // The solution that a program was lowered by; an empty one where there was nothing to choose.
@@ -44,7 +62,8 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
   std::vector<Drawn> out;
   const auto add = [&](tile::TensorId id, layout::Picture picture, std::string layout) {
     const std::string why = reason_text(program, solution, id);
-    out.push_back({std::move(picture), program.tensor(id).name, std::move(layout), why});
+    const std::string& name = program.tensor(id).name;
+    out.push_back({std::move(picture), name, std::move(layout), why});
   };
   for (const auto& [id, tv] : solution.registers) add(id, draw(tv, most), to_string(coalesce(tv)));
   for (const auto& [id, memory] : solution.shared) add(id, draw(memory, most), to_string(memory));
@@ -100,7 +119,8 @@ std::string layouts_text(const tile::Program& program, const kernels::Lowered& l
   };
   // Steps that are written out several times stand on one line of their source.
   nlohmann::json& rows = record["instructions"];
-  rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
+  const auto end = std::unique(rows.begin(), rows.end(), same);
+  rows.erase(end, rows.end());
   for (nlohmann::json& row : record["solutions"])
     row["instead"] = row["differs"].empty() ? "" : row["differs"].dump();
   return text_of("layouts", record);
@@ -156,11 +176,14 @@ Result<Answer> compile(const Flags& flags) {
   if (!flags.check) return Answer{json, shown};
   WARPLOOM_TRY(const verify::ProgramVerdict verdict,
                verify::check_program(program, lowered.list, flags.seed));
-  if (!verdict.agrees)
-    return fail({ErrorCode::kCandidateWrong, "the kernel and the program's meaning differ",
-                 flags.file, fmt::format("relative error of at most {:.1e}", verdict.bound),
-                 fmt::format("{:.1e}", verdict.error),
-                 "please report it: synthesis or code generation is wrong"});
+  if (!verdict.agrees) {
+    Error error{ErrorCode::kCandidateWrong, "the kernel and the program's meaning differ"};
+    error.place = flags.file;
+    error.expected = fmt::format("relative error of at most {:.1e}", verdict.bound);
+    error.found = fmt::format("{:.1e}", verdict.error);
+    error.remedy = "please report it: synthesis or code generation is wrong";
+    return fail(std::move(error));
+  }
   json["verdict"] = verdict;
   return Answer{json, shown + text_of("check", json["verdict"])};
 }

@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "runtime/compile.h"
+#include "verify/evaluator.h"
 
 // Hidden subcommands come first: this program starts itself again as the evaluator and as the
 // compiler's process.

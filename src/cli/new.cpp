@@ -1,7 +1,23 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/rendered.h"
+#include "base/rows.h"
 #include "cli/command.h"
+#include "graph/graph.h"
 #include "onnx/spell.h"
 
 namespace warploom::cli {
@@ -42,8 +58,8 @@ constexpr const char* kMissing = "?";
 constexpr uint64_t kMostSize = 1'000'000'000'000;
 
 const std::vector<Recipe>& recipes() {
-  static const auto all =
-      nlohmann::json::parse(resource("new/problems.json")).get<std::vector<Recipe>>();
+  static const auto file = nlohmann::json::parse(resource("new/problems.json"));
+  static const auto all = file.get<std::vector<Recipe>>();
   return all;
 }
 
@@ -92,14 +108,19 @@ Result<std::string> filled(const Recipe& recipe, const Flags& flags) {
 tl::unexpected<Error> no_recipe(const std::string& word) {
   std::vector<std::string> names;
   for (const Recipe& recipe : recipes()) names.push_back(recipe.name);
-  for (const Spelling& one : catalogue())
-    if (one.name == word)
-      return fail({ErrorCode::kUsage, "a function alone is no model", "WHAT",
-                   fmt::format("{}({})", one.name, one.arguments), word,
-                   fmt::format("write what it is applied to, as \"{}\"", one.example)});
-  return fail({ErrorCode::kUsage, "there is no problem of this name", "WHAT",
-               "an expression, or one of " + listed(names), word,
-               did_you_mean(word, names, "`warploom new --list` shows what can be written")});
+  for (const Spelling& one : catalogue()) {
+    if (one.name != word) continue;
+    Error error{ErrorCode::kUsage, "a function alone is no model", "WHAT"};
+    error.expected = fmt::format("{}({})", one.name, one.arguments);
+    error.found = word;
+    error.remedy = fmt::format("write what it is applied to, as \"{}\"", one.example);
+    return fail(std::move(error));
+  }
+  Error error{ErrorCode::kUsage, "there is no problem of this name", "WHAT"};
+  error.expected = "an expression, or one of " + listed(names);
+  error.found = word;
+  error.remedy = did_you_mean(word, names, "`warploom new --list` shows what can be written");
+  return fail(std::move(error));
 }
 
 // A recipe's text or the one that was written, and the model's name.
@@ -131,8 +152,8 @@ Answer list_functions(const std::string& word) {
   const auto has_word = [&](const std::string& text) { return text.find(word) != text.npos; };
   for (const Spelling& one : catalogue()) {
     if (!has_word(one.name) && !has_word(one.group)) continue;
-    if (groups.empty() || groups.back()["group"] != one.group)
-      groups.push_back({{"group", one.group}, {"rows", nlohmann::json::array()}});
+    const bool is_new = groups.empty() || groups.back()["group"] != one.group;
+    if (is_new) groups.push_back({{"group", one.group}, {"rows", nlohmann::json::array()}});
     groups.back()["rows"].push_back(one);
     rows.push_back(one);
   }
@@ -146,13 +167,19 @@ Result<Answer> make(const Flags& flags) {
   WARPLOOM_TRY(const auto said, text_and_name(flags));
   const auto& [expression, name] = said;
   const auto dtype = dtype_named(flags.dtype);
-  if (!dtype || onnx_type_of(*dtype) == 0)
-    return fail({ErrorCode::kUsage, "the element type is unknown", "--dtype", "f32, bf16, f16",
-                 flags.dtype, did_you_mean(flags.dtype, {"f32", "bf16", "f16", "f64"})});
+  if (!dtype || onnx_type_of(*dtype) == 0) {
+    Error error{ErrorCode::kUsage, "the element type is unknown", "--dtype", "f32, bf16, f16"};
+    error.found = flags.dtype;
+    error.remedy = did_you_mean(flags.dtype, {"f32", "bf16", "f16", "f64"});
+    return fail(std::move(error));
+  }
   const std::filesystem::path file = flags.out.empty() ? name + ".onnx" : flags.out;
-  if (std::filesystem::exists(file))
-    return fail({ErrorCode::kFileUnwritable, "the file exists already", file.string(), "a new file",
-                 "", "name another by --out"});
+  if (std::filesystem::exists(file)) {
+    Error error{ErrorCode::kFileUnwritable, "the file exists already", file.string()};
+    error.expected = "a new file";
+    error.remedy = "name another by --out";
+    return fail(std::move(error));
+  }
   WARPLOOM_TRY(const SpelledModel model, spell_onnx(expression, name, *dtype));
   WARPLOOM_CHECK(write_file(file, file.extension() == ".onnx" ? model.binary : model.text));
   const std::string text = graph::to_text(model.graph);

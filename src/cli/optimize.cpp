@@ -1,11 +1,36 @@
+#include "search/optimize.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/quoted.h"
+#include "base/rows.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
 #include "export/bundle.h"
+#include "export/delivery.h"
+#include "graph/graph.h"
 #include "graph/weights.h"
+#include "kernels/config/kernel_config.h"
 #include "onnx/load.h"
 #include "search/headline.h"
+#include "search/options.h"
+#include "search/outcome.h"
+#include "search/search_strategy.h"
 #include "verify/tolerance.h"
 
 namespace warploom::cli {
@@ -31,13 +56,22 @@ constexpr int64_t kMostModelText = 8 << 20;
 
 // The search that the flags ask for.
 Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
-  if (flags.candidates.value_or(1) < 1)
-    return fail({ErrorCode::kFlagsContradict, "a search of no candidates finds nothing",
-                 "--candidates", "at least one", std::to_string(*flags.candidates),
-                 "leave it out for no limit but the budget"});
-  if (flags.search.force_search && flags.no_resume)
-    return fail({ErrorCode::kFlagsContradict, "a run cannot both resume a search and start anew",
-                 "--resume, --no-resume", "one of them", "both", "give one of them"});
+  if (flags.candidates.value_or(1) < 1) {
+    Error error{ErrorCode::kFlagsContradict, "a search of no candidates finds nothing"};
+    error.place = "--candidates";
+    error.expected = "at least one";
+    error.found = std::to_string(*flags.candidates);
+    error.remedy = "leave it out for no limit but the budget";
+    return fail(std::move(error));
+  }
+  if (flags.search.force_search && flags.no_resume) {
+    Error error{ErrorCode::kFlagsContradict, "a run cannot both resume a search and start anew"};
+    error.place = "--resume, --no-resume";
+    error.expected = "one of them";
+    error.found = "both";
+    error.remedy = "give one of them";
+    return fail(std::move(error));
+  }
   search::Options options = flags.search;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
   const auto strategy = std::ranges::find(kStrategies, flags.strategy);
@@ -54,8 +88,9 @@ std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome
   const auto tensor = [&](graph::TensorId id) { return graph::to_text(graph.tensor(id)); };
   const std::string operators = listed(graph.nodes, name, " + ");
   const std::string inputs = listed(graph.inputs, tensor);
+  const std::string_view track = name_of(outcome.track);
   return fmt::format("{} of {}, for {} ({}), precision track {}.", operators, inputs,
-                     outcome.target, outcome.device, name_of(outcome.track));
+                     outcome.target, outcome.device, track);
 }
 
 // What `make check` allows: the track's bound, or twice what was seen where that is more (its
@@ -107,11 +142,12 @@ void add_weights(export_::BundleInfo& info, const Flags& flags, const graph::Gra
 Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& flags,
                                          const std::string& model, const graph::Graph& graph,
                                          const search::Outcome& outcome) {
-  export_::BundleInfo info{.name = fs::path(flags.file).stem().string(),
-                           .summary = summary_of(graph, outcome),
-                           .plan = search::to_json(outcome),
-                           .tolerance = check_tolerance(graph, outcome),
-                           .seed = outcome.seed};
+  export_::BundleInfo info;
+  info.name = fs::path(flags.file).stem().string();
+  info.summary = summary_of(graph, outcome);
+  info.plan = search::to_json(outcome);
+  info.tolerance = check_tolerance(graph, outcome);
+  info.seed = outcome.seed;
   info.headline = search::headline(info.plan);
   info.plan["headline"] = info.headline;
   info.plan["warploom"] = kVersion;
@@ -138,8 +174,9 @@ std::string cache_note() {
   const CacheFolder cache = find_cache_folder();
   if (cache.passed_over.empty()) return "";
   const char* const kept = cache.kept ? "are kept in" : "are not kept, but lay in";
+  const std::string passed_over = fmt::format("{}", fmt::join(cache.passed_over, "; "));
   return fmt::format("compiled kernels and the archive {} {}; {}", kept, cache.path.string(),
-                     fmt::join(cache.passed_over, "; "));
+                     passed_over);
 }
 
 // A search whose bundle could not be written: what was found is not lost with the folder that it
@@ -147,7 +184,9 @@ std::string cache_note() {
 Answer without_bundle(nlohmann::json outcome, const Error& error) {
   const std::string text = table_of(outcome) + "\n" + describe(error) + "\n";
   outcome["bundle"] = nullptr;
-  nlohmann::json json = {{"error", to_json(error)}, {"outcome", std::move(outcome)}};
+  nlohmann::json json;
+  json["error"] = to_json(error);
+  json["outcome"] = std::move(outcome);
   return {std::move(json), text, exit_status(error.code)};
 }
 
@@ -157,7 +196,8 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   WARPLOOM_TRY(search::Options options, options_of(flags, graph));
   WARPLOOM_TRY(const std::string model, model_text(flags, graph));
   const std::string name = fs::path(flags.file).stem().string();  // the bundle's
-  const fs::path folder = flags.out.empty() ? fs::path("out") / name : fs::path(flags.out);
+  fs::path folder(flags.out);
+  if (folder.empty()) folder = fs::path("out") / name;
   WARPLOOM_CHECK(export_::may_deliver(folder));  // rather than after the search
   options.on_progress = session.on_progress;
   catch_interrupts();

@@ -1,9 +1,17 @@
 #include "cli/progress.h"
+#include <asm-generic/ioctls.h>
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <chrono>
 #include <cstdio>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <utility>
 #include "base/quoted.h"
 #include "base/rendered.h"
+#include "search/options.h"
 
 namespace warploom::cli {
 namespace {

@@ -1,15 +1,41 @@
 // `warploom report`: what the page (report/page.h) shows of a bundle and of the archive. Layouts
 // and figures of regions are worked out again of the plan's model.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include "archive/archive.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
+#include "kernels/family.h"
+#include "kernels/lower.h"
 #include "onnx/load.h"
+#include "plan/fusion.h"
+#include "plan/region.h"
 #include "report/figures.h"
 #include "report/history.h"
 #include "report/page.h"
 #include "report/table.h"
 #include "search/headline.h"
+#include "synth/synthesize.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
+#include "tile/program.h"
+#include "verify/setup.h"
 
 namespace warploom::cli {
 namespace {
@@ -74,7 +100,11 @@ Result<json> program_of(const tile::Program& written, const std::string& region,
   // Parsed again, its statements know their lines.
   const tile::Program program = tile::parse(text).value_or(written);
   WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities, solution));
-  json row = {{"name", written.name}, {"region", region}, {"text", text}, {"notes", json::array()}};
+  json row;
+  row["name"] = written.name;
+  row["region"] = region;
+  row["text"] = text;
+  row["notes"] = json::array();
   if (lowered.solutions.empty()) {
     row["notes"].push_back("On the CPU synthesis has no layouts to choose.");
     return row;
@@ -124,10 +154,10 @@ void add_bound(json& row, const kernels::Region& region, const kernels::Work& wo
   row["bound"] = "arithmetic";
   if (by_memory) row["bound"] = cached ? "cache" : "DRAM";
   if (by_memory && cached) {
-    const auto cache_bytes = static_cast<double>(capabilities.l2_bytes);
+    const std::string bytes = report::bytes_text(work.bytes);
+    const std::string cache = report::bytes_text(static_cast<double>(capabilities.l2_bytes));
     row["why_unknown"]["part"] =
-        fmt::format("its {} fit in a cache of {}, whose rate is not measured",
-                    report::bytes_text(work.bytes), report::bytes_text(cache_bytes));
+        fmt::format("its {} fit in a cache of {}, whose rate is not measured", bytes, cache);
     return;
   }
   const double least = std::max(arithmetic, memory);

@@ -1,10 +1,20 @@
+#include <signal.h>
 #include <unistd.h>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
+#include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/progress.h"
+#include "runtime/compile.h"
 #include "runtime/executor.h"
+#include "search/options.h"
 
 namespace warploom::cli {
 namespace {

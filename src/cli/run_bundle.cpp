@@ -1,13 +1,29 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <regex>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
 #include "common/warm_up.h"
 #include "export/names.h"
 #include "runtime/bundle.h"
+#include "runtime/executor.h"
 #include "runtime/noise.h"
 #include "runtime/timing.h"
+#include "verify/inputs.h"
 
 namespace warploom::cli {
 namespace {

@@ -1,13 +1,40 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/quoted.h"
+#include "base/rows.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
+#include "kernels/family.h"
+#include "kernels/lower.h"
 #include "onnx/load.h"
+#include "plan/fusion.h"
+#include "plan/region.h"
+#include "search/optimize.h"
+#include "search/search_space.h"
 #include "search/search_strategy.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "vendor/make.h"
 #include "vendor/match.h"
+#include "vendor/problem.h"
 
 namespace warploom::cli {
 namespace {
@@ -25,8 +52,9 @@ struct Flags {
 nlohmann::json json_of(const kernels::Family& family) {
   const kernels::Space space = family.space();
   nlohmann::json fields = nlohmann::json::array();
+  const kernels::ConfigType& type = family.type();
   for (const auto& field : space.fields) {
-    const kernels::FieldInfo& info = family.type().fields[*family.type().find(field.name)];
+    const kernels::FieldInfo& info = type.fields[*type.find(field.name)];
     nlohmann::json values = nlohmann::json::array();
     for (const int64_t value : field.values) values.push_back(info.json_of(value));
     nlohmann::json row;
@@ -35,7 +63,11 @@ nlohmann::json json_of(const kernels::Family& family) {
     row["meaning"] = field.meaning;
     fields.push_back(std::move(row));
   }
-  return {{"family", space.family}, {"size", space.size()}, {"fields", fields}};
+  nlohmann::json out;
+  out["family"] = space.family;
+  out["size"] = space.size();
+  out["fields"] = std::move(fields);
+  return out;
 }
 
 // The family that a schedule's text names.
@@ -46,10 +78,13 @@ Result<kernels::FamilyPtr> family_of(const kernels::Region& region, const std::s
   if (found != all.end()) return *found;
   std::vector<std::string> names;
   for (const auto& family : all) names.push_back(family->name());
-  return fail({ErrorCode::kNoSchedule,
-               "the schedule's family does not cover the model on this target", "--schedule",
-               names.empty() ? "no family covers it" : "one of " + listed(names), name,
-               did_you_mean(name, names, "take another family or target")});
+  Error error{ErrorCode::kNoSchedule};
+  error.message = "the schedule's family does not cover the model on this target";
+  error.place = "--schedule";
+  error.expected = names.empty() ? "no family covers it" : "one of " + listed(names);
+  error.found = name;
+  error.remedy = did_you_mean(name, names, "take another family or target");
+  return fail(std::move(error));
 }
 
 // A schedule's text, "": what a search would try first; and its family, which holds it to be legal.
@@ -164,9 +199,13 @@ Result<kernels::KernelConfig> default_config(const kernels::Region& region,
   const search::SearchSpace catalogue = search::search_space_of(region, capabilities);
   search::SearchStrategy proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
-  return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target",
-               region.graph.name, "a region that a family knows", graph::to_text(region.graph),
-               "take another target or track"});
+  Error error{ErrorCode::kNoSchedule};
+  error.message = "no family of schedules covers the model on this target";
+  error.place = region.graph.name;
+  error.expected = "a region that a family knows";
+  error.found = graph::to_text(region.graph);
+  error.remedy = "take another target or track";
+  return fail(std::move(error));
 }
 
 Answer show_space(const Flags& flags, const kernels::Region& region, const std::string& target,
@@ -198,9 +237,9 @@ Status add_programs(nlohmann::json& json, std::string& text,
 
 // A kernel's text under its launch, as a comment.
 std::string source_text(const Kernel& kernel) {
-  return fmt::format("// {}: grid {}x{}x{}, {} threads, {} bytes of shared memory\n{}\n",
-                     kernel.name, kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.threads,
-                     kernel.shared_bytes, kernel.source);
+  const std::string grid = fmt::format("{}", fmt::join(kernel.grid, "x"));
+  return fmt::format("// {}: grid {}, {} threads, {} bytes of shared memory\n{}\n", kernel.name,
+                     grid, kernel.threads, kernel.shared_bytes, kernel.source);
 }
 
 Result<Chosen> chosen_of(const std::string& schedule, const kernels::Region& region,
@@ -254,8 +293,8 @@ Result<Shown> planned(const Flags& flags, graph::Graph given) {
   WARPLOOM_TRY(shown.capabilities, search::resolve_target(flags.target));
   WARPLOOM_TRY(shown.graph, plan::lower_for_target(given, shown.capabilities));
   const std::set<std::string> constants(flags.constants.begin(), flags.constants.end());
-  WARPLOOM_TRY(shown.partition,
-               plan::regions_of(shown.graph, shown.track, shown.capabilities, {}, constants));
+  auto partition = plan::regions_of(shown.graph, shown.track, shown.capabilities, {}, constants);
+  WARPLOOM_TRY(shown.partition, std::move(partition));
   shown.given = std::move(given);
   return shown;
 }
@@ -272,10 +311,13 @@ Result<Answer> show(const Flags& flags) {
   if (flags.what == "reference") return show_references(flags, shown);
   const std::vector<plan::Region>& regions = shown.partition.regions;
   const auto wanted = static_cast<size_t>(flags.region - 1);
-  if (wanted >= regions.size())
-    return fail({ErrorCode::kUsage, "there is no such region", "--region",
-                 fmt::format("1 to {}", regions.size()), std::to_string(flags.region),
-                 "see them with `warploom show FILE --what regions`"});
+  if (wanted >= regions.size()) {
+    Error error{ErrorCode::kUsage, "there is no such region", "--region"};
+    error.expected = fmt::format("1 to {}", regions.size());
+    error.found = std::to_string(flags.region);
+    error.remedy = "see them with `warploom show FILE --what regions`";
+    return fail(std::move(error));
+  }
   const bool whole = shown.partition.trivial(shown.graph);  // then tensors keep their names
   const kernels::Region region{whole ? shown.graph : regions[wanted].graph, shown.track};
   const std::string target = target_name(flags, shown.capabilities);

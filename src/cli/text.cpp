@@ -1,15 +1,27 @@
+#include <fmt/format.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <span>
 #include <sstream>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/nearest.h"
 #include "base/quoted.h"
 #include "base/rendered.h"
+#include "base/rows.h"
 #include "cli/command.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "search/optimize.h"
 
 namespace warploom::cli {
 namespace {

@@ -1,15 +1,34 @@
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
 #include "export/as_built.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/family.h"
 #include "onnx/load.h"
 #include "plan/prepare.h"
 #include "runtime/bundle.h"
+#include "runtime/plan_file.h"
 #include "search/headline.h"
+#include "search/optimize.h"
 #include "search/outcome.h"
 #include "search/task.h"
+#include "target/capabilities.h"
 #include "vendor/match.h"
+#include "verify/evaluator.h"
+#include "verify/setup.h"
 
 namespace warploom::cli {
 namespace {

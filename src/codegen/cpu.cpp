@@ -1,6 +1,24 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/cpu_emitter.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
+#include "codegen/terms.h"
+#include "synth/sites.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {
@@ -25,8 +43,10 @@ template <class Other> void CpuEmitter::visit(const Other&) {
 
 void CpuEmitter::visit(const For& loop) {
   if (loop.unroll) out_.line("#pragma GCC unroll 16");
+  const std::string begin = loop.begin.text();
+  const std::string end = loop.end.text();
   const auto block = out_.block("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable,
-                                loop.begin.text(), loop.end.text(), loop.step.text());
+                                begin, end, loop.step.text());
   ranges_.enter(loop);
   loops_.push_back(loop.variable);
   body(loop.body);
@@ -61,34 +81,25 @@ Result<Kernel> CpuEmitter::emit() {
   const std::vector<int64_t>& grid = program_.grid;
   Kernel kernel{.name = program_.name, .threads = 1, .shared_bytes = layouts_.shared_floats * 4};
   std::ranges::copy(grid, kernel.grid.begin());
-  nlohmann::json record = {{"vector_bytes", capabilities_.vector_bytes},
-                           {"x", grid[0]},
-                           {"y", grid[1]},
-                           {"z", grid[2]},
-                           {"plane", grid[0] * grid[1]}};
+  nlohmann::json record;
+  record["vector_bytes"] = capabilities_.vector_bytes;
+  record["x"] = grid[0];
+  record["y"] = grid[1];
+  record["z"] = grid[2];
+  record["plane"] = grid[0] * grid[1];
   if (const int64_t cluster = cluster_size(program_); cluster != 1)
     unsupported("a CPU has no clusters of blocks", "a cluster of 1 block", std::to_string(cluster));
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& tensor = program_.tensor(id);
     if (tensor.as_strided >= 0)
       unsupported("a CPU's tiles have no windows", "tensors of their own", tensor.name);
-    const bool computes =
-        tensor.dtype == Dtype::f32 || is_narrow(tensor.dtype) || is_integer(tensor.dtype);
-    if (computes && !(tensor.writable && tensor.dtype == Dtype::tf32)) {
-      if (tensor.scope != Scope::global) continue;
-      const std::string type =
-          fmt::format("{}{}", tensor.writable ? "" : "const ", cpu_type(tensor.dtype));
-      record["buffers"].push_back(
-          {{"type", type}, {"name", tensor.name}, {"number", kernel.args.size()}});
-      kernel.args.push_back({given_.tensor(id).name, false, {}, tensor.zeroed});
-      kernel.args.back().written = tensor.writable;
-      continue;
-    }
-    at_ = synth::first_use(synth::sites_of(program_), id);
-    unsupported("a tensor has a type that CPU kernels do not compute with",
-                "f32, bf16, f16, e4m3, e5m2, i8, u8, i32, i64 or booleans",
-                fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype),
-                            at_ ? ": " + print(program_, *at_) : ""));
+    const Dtype dtype = tensor.dtype;
+    const bool computes = dtype == Dtype::f32 || is_narrow(dtype) || is_integer(dtype);
+    const bool stores_tf32 = tensor.writable && dtype == Dtype::tf32;
+    if (!computes || stores_tf32)
+      refuse_type(id);
+    else if (tensor.scope == Scope::global)
+      note_buffer(id, kernel, record);
   }
   out_.indent();
   if (!error_) body(program_.body);
@@ -96,16 +107,39 @@ Result<Kernel> CpuEmitter::emit() {
   for (size_t i = 0; i < program_.tensors.size(); ++i) {  // the body tells which need memory
     const Tensor& tensor = program_.tensors[i];
     if (!named_[i] || tensor.scope == Scope::global) continue;
-    const bool on_stack = tensor.scope == Scope::reg;
-    record["arrays"].push_back({{"name", tensor.name},
-                                {"type", is_wide_integer(tensor.dtype) ? "long long" : "float"},
-                                {on_stack ? "floats" : "offset",
-                                 on_stack ? layouts_.of[i].floats : layouts_.of[i].offset}});
+    nlohmann::json& row = record["arrays"].emplace_back();
+    row["name"] = tensor.name;
+    row["type"] = is_wide_integer(tensor.dtype) ? "long long" : "float";
+    if (tensor.scope == Scope::reg)
+      row["floats"] = layouts_.of[i].floats;
+    else
+      row["offset"] = layouts_.of[i].offset;
   }
   record["body"] = out_.text();
   record["streams"] = streams_;
   set_source(kernel, "kernel/cpu.cpp", std::move(record));
   return kernel;
+}
+
+void CpuEmitter::note_buffer(TensorId id, Kernel& kernel, nlohmann::json& record) const {
+  const Tensor& buffer = tensor(id);
+  const char* qualifier = buffer.writable ? "" : "const ";
+  const std::string type = fmt::format("{}{}", qualifier, cpu_type(buffer.dtype));
+  const size_t number = kernel.args.size();
+  record["buffers"].push_back({{"type", type}, {"name", buffer.name}, {"number", number}});
+  Argument& arg = kernel.args.emplace_back();
+  arg.buffer = given_.tensor(id).name;
+  arg.zeroed = buffer.zeroed;
+  arg.written = buffer.writable;
+}
+
+void CpuEmitter::refuse_type(TensorId id) {
+  const Tensor& refused = tensor(id);
+  at_ = synth::first_use(synth::sites_of(program_), id);
+  const std::string use = at_ ? ": " + print(program_, *at_) : "";
+  const auto found = fmt::format("'{}' {}{}", refused.name, name_of(refused.dtype), use);
+  unsupported("a tensor has a type that CPU kernels do not compute with",
+              "f32, bf16, f16, e4m3, e5m2, i8, u8, i32, i64 or booleans", found);
 }
 
 Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capabilities) {

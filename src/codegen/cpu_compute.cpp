@@ -1,6 +1,18 @@
 // Statements on register tensors: loops over vectors of their elements, and matrix products in
 // blocks of registers.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
 #include "codegen/cpu_emitter.h"
+#include "codegen/terms.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 size_t vector_dim_of(const std::vector<int64_t>& shape) {
@@ -42,15 +54,15 @@ std::string CpuEmitter::local(const std::string& text, const std::string& stem) 
 }
 
 // The name of a local vector with the value, or a constant.
-std::string CpuEmitter::value_text(const Value& value,
-                                   const std::function<std::string(const Value&)>& leaf,
+std::string CpuEmitter::value_text(const Value& value, const LeafText& leaf,
                                    const std::string& stem) {
   if (value.kind == Value::Kind::constant)
     return fmt::format("wl::splat({})", float_text(value.constant));
   if (value.kind != Value::Kind::op) return leaf(value);
   std::vector<std::string> operands;
   for (const Value& operand : value.operands) operands.push_back(value_text(operand, leaf, stem));
-  return local(fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", ")), stem);
+  const auto call = fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
+  return local(call, stem);
 }
 
 // A vector at element v of `count`. Rows without padding between them must not be overrun.
@@ -82,15 +94,14 @@ template <class Node> void CpuEmitter::fold(const Node& node) {
   const std::string at = " + " + v;
   const std::string from = element(node.src, inner) + at;
   const std::string to = element(node.dst, kEach ? inner : outer) + at;
+  const bool padded = !kEach && along + 1 == shape.size();
   const auto keep = [&] {
-    store(to, rounded(tensor(node.dst).dtype, total), v, shape[along],
-          !kEach && along + 1 == shape.size());
+    const std::string value = rounded(tensor(node.dst).dtype, total);
+    store(to, value, v, shape[along], padded);
   };
   out_.line("wl::vf {} = wl::splat({});", total, float_text(how.identity));
   {
-    const auto turns = reverse
-                           ? out_.block("for (long {0} = {1}; {0}-- > 0;) {{", k, shape[axis])
-                           : out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", k, shape[axis]);
+    const auto turns = turns_along(k, shape[axis], reverse);
     out_.line("{0} = wl::{1}(wl::load({2}), {0});", total, name_of(how.combine), from);
     if (kEach) keep();
   }
@@ -118,15 +129,16 @@ void CpuEmitter::visit(const Scan& scan) {
 void CpuEmitter::visit(const ConvertLayout& node) {
   if (!node.transpose) return visit(Copy{whole(program_, node.src), whole(program_, node.dst)});
   const auto& shape = tensor(node.src).shape;
-  const auto from = strides_of(node.src);
-  const auto to = strides_of(node.dst);
+  const auto at = [&](TensorId id, const std::string& row, const std::string& col) {
+    const auto strides = strides_of(id);
+    return fmt::format("{}[{} * {} + {} * {}]", name(id), row, strides[0], col, strides[1]);
+  };
   const std::string i = fresh("i");
   const std::string j = fresh("j");
+  const std::string to = at(node.dst, j, i);
+  const std::string from = at(node.src, i, j);
   out_.line("for (long {0} = 0; {0} < {1}; ++{0})", i, shape[0]);
-  out_.line(
-      "  for (long {0} = 0; {0} < {1}; ++{0}) {2}[{0} * {3} + {4} * {5}] = {6}[{4} * {7} + {0} * "
-      "{8}];",
-      j, shape[1], name(node.dst), to[0], i, to[1], name(node.src), from[0], from[1]);
+  out_.line("  for (long {0} = 0; {0} < {1}; ++{0}) {2} = {3};", j, shape[1], to, from);
 }
 
 namespace {
@@ -170,10 +182,17 @@ void CpuEmitter::visit(const Mma& mma) {
   const int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
   const int64_t vectors = ceil_div(acc[1], lanes_);
   const bool m_fast = a.rows_fast != mma.transpose_a;  // rows of the product run fastest in a
-  const RegisterBlock block =
-      register_block(acc[0], vectors, capabilities_.registers > 0 ? capabilities_.registers : 16);
-  out_.line("wl::mma<{}, {}, {}, {}, {}, {}, {}, {}>({}, {}, {}, {});", acc[0], vectors, block.rows,
-            block.vectors, m_fast ? 1 : a.panel, m_fast ? a.panel : 1, layout(mma.b.tensor).panel,
-            layout(mma.acc).panel, name(mma.acc), pointer(mma.a), pointer(mma.b), k);
+  const int64_t registers = capabilities_.registers > 0 ? capabilities_.registers : 16;
+  const RegisterBlock block = register_block(acc[0], vectors, registers);
+  const std::string extents =
+      fmt::format("{}, {}, {}, {}", acc[0], vectors, block.rows, block.vectors);
+  const int64_t a_row_stride = m_fast ? 1 : a.panel;
+  const int64_t a_k_stride = m_fast ? a.panel : 1;
+  const int64_t b_stride = layout(mma.b.tensor).panel;
+  const int64_t acc_stride = layout(mma.acc).panel;
+  const std::string strides =
+      fmt::format("{}, {}, {}, {}", a_row_stride, a_k_stride, b_stride, acc_stride);
+  out_.line("wl::mma<{}, {}>({}, {}, {}, {});", extents, strides, name(mma.acc), pointer(mma.a),
+            pointer(mma.b), k);
 }
 }  // namespace warploom::codegen

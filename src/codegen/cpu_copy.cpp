@@ -1,8 +1,22 @@
 // Copies on the CPU: a tile is taken as rows of contiguous elements where both sides allow it,
 // packed into panels or transposed in registers where the buffer wants it so, and moved element by
 // element where nothing better fits.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/integers.h"
 #include "codegen/cpu_emitter.h"
+#include "codegen/terms.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 // A tile as a matrix: of its dimensions above 1, which are two at most.
@@ -40,7 +54,8 @@ Index CpuEmitter::address(const Tile& tile) const {
   if (!cut) return sum;
   const Index& fast = tile.offset[l.fast_dim(strides.size())];
   if (ranges_.divisible(fast, l.panel)) return sum + fast * l.slow();
-  return sum + fast / l.panel * (l.slow() * l.panel) + fast % l.panel;
+  const Index panel = fast / l.panel;
+  return sum + panel * (l.slow() * l.panel) + fast % l.panel;
 }
 
 CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
@@ -50,8 +65,10 @@ CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
   const auto dims = wide_dims(tile.extent);
   for (size_t i = 0; i < std::min<size_t>(dims.size(), 2); ++i) {
     const size_t d = dims[dims.size() - 1 - i];
-    (i == 0 ? side.col : side.row) = {static_cast<int>(d), tile.extent[d],
-                                      strides[d] * tile.step_along(d)};
+    Side::Line& line = i == 0 ? side.col : side.row;
+    line.dim = static_cast<int>(d);
+    line.extent = tile.extent[d];
+    line.stride = strides[d] * tile.step_along(d);
   }
   const size_t rank = t.shape.size();
   if (side.global) return side;
@@ -64,8 +81,9 @@ CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
   const auto whole = [&](size_t dim, int64_t extent) {
     return tile.offset[dim].constant() == 0 && tile.extent[dim] == extent;
   };
-  side.strided = tile.extent[fast] == 1 ||
-                 (ranges_.divisible(tile.offset[fast], l.panel) && tile.extent[fast] <= l.panel);
+  const bool within_panel =
+      tile.extent[fast] <= l.panel && ranges_.divisible(tile.offset[fast], l.panel);
+  side.strided = tile.extent[fast] == 1 || within_panel;
   side.whole_panels = whole(fast, l.fast()) && whole(slow, l.slow());
   return side;
 }
@@ -79,18 +97,19 @@ bool CpuEmitter::is_strided(const Tile& tile) const {
 std::string CpuEmitter::row_pointer(const Tile& tile) const {
   if (tile.lookup >= 0) return "";
   const Side side = side_of(tile);
-  const bool row =
-      side.row.dim < 0 && side.strided && (side.col.extent == 1 || side.col.stride == 1);
-  return row && (!side.global || conditions(tile).empty()) ? pointer(tile) : "";
+  const bool contiguous = side.col.extent == 1 || side.col.stride == 1;
+  if (side.row.dim >= 0 || !side.strided || !contiguous) return "";
+  const bool inside = !side.global || conditions(tile).empty();
+  return inside ? pointer(tile) : "";
 }
 
 // A tile of one row of a global tensor, whose elements may be apart and partly outside.
 std::optional<CpuEmitter::Row> CpuEmitter::row_of(const Tile& tile) const {
   const Side side = side_of(tile);
-  if (tile.lookup >= 0 || !side.global || side.row.dim >= 0 || side.col.dim < 0 ||
-      side.col.stride < 1)
-    return std::nullopt;
-  return Row{pointer(tile), conditions(tile).empty() ? "" : box(side), side.col.stride};
+  const bool one_row = side.row.dim < 0 && side.col.dim >= 0 && side.col.stride >= 1;
+  if (tile.lookup >= 0 || !side.global || !one_row) return std::nullopt;
+  const std::string inside = conditions(tile).empty() ? "" : box(side);
+  return Row{pointer(tile), inside, side.col.stride};
 }
 
 // What must hold for a tile to lie inside its global tensor and is not known before the kernel
@@ -99,14 +118,14 @@ std::string CpuEmitter::conditions(const Tile& tile, const Side* besides) const 
   const Tensor& t = tensor(tile.tensor);
   std::vector<std::string> out;
   for (size_t i = 0; i < tile.offset.size(); ++i) {
-    if (besides &&
-        (static_cast<int>(i) == besides->row.dim || static_cast<int>(i) == besides->col.dim))
-      continue;
-    const Range range = ranges_.of(tile.offset[i]);
+    const int dim = static_cast<int>(i);
+    if (besides && (dim == besides->row.dim || dim == besides->col.dim)) continue;
+    const Index& offset = tile.offset[i];
+    const Range range = ranges_.of(offset);
     const int64_t reach = tile.reach(i);
-    if (range.low < 0) out.push_back(fmt::format("{} >= 0", tile.offset[i].text()));
+    if (range.low < 0) out.push_back(fmt::format("{} >= 0", offset.text()));
     if (range.high + reach > t.shape[i])
-      out.push_back(fmt::format("{} <= {}", (tile.offset[i] + reach).text(), t.shape[i]));
+      out.push_back(fmt::format("{} <= {}", (offset + reach).text(), t.shape[i]));
   }
   return fmt::format("{}", fmt::join(out, " && "));
 }
@@ -117,8 +136,9 @@ std::string CpuEmitter::box(const Side& global) const {
     if (line.dim < 0) return std::string("{0, 1, 1}");
     const auto d = static_cast<size_t>(line.dim);
     const int64_t step = tile.step_along(d);
-    return fmt::format("{{{}, {}, {}{}}}", tile.offset[d].text(), line.extent,
-                       tensor(tile.tensor).shape[d], step == 1 ? "" : fmt::format(", {}", step));
+    const std::string stepped = step == 1 ? "" : fmt::format(", {}", step);
+    const int64_t size = tensor(tile.tensor).shape[d];
+    return fmt::format("{{{}, {}, {}{}}}", tile.offset[d].text(), line.extent, size, stepped);
   };
   const std::string inside = fmt::format("wl::inside({}, {})", part(global.row), part(global.col));
   const std::string others = conditions(tile, &global);
@@ -136,17 +156,24 @@ void CpuEmitter::guarded(const Tile& tile, const std::string& whole, const std::
 // Rows of contiguous elements on both sides.
 bool CpuEmitter::copy_rows(const Copy& copy, const Side& src, const Side& dst) {
   if (!src.strided || !dst.strided || src.col.stride != 1 || dst.col.stride != 1) return false;
-  const std::string places = fmt::format("{}, {}, {}, {}", pointer(*dst.tile), dst.row.stride,
-                                         pointer(*src.tile), src.row.stride);
+  const std::string to = fmt::format("{}, {}", pointer(*dst.tile), dst.row.stride);
+  const std::string from = fmt::format("{}, {}", pointer(*src.tile), src.row.stride);
+  const std::string places = fmt::format("{}, {}", to, from);
+  const int64_t rows = src.row.extent;
+  const int64_t cols = src.col.extent;
   const bool streaming =
       dst.global && copy.streaming && tensor(dst.tile->tensor).dtype == Dtype::f32;
   streams_ |= streaming;
-  guarded(*(src.global ? src : dst).tile,
-          fmt::format("wl::copy_rows<{}, {}{}>({});", src.row.extent, src.col.extent,
-                      streaming ? ", true" : "", places),
-          src.global ? fmt::format("wl::load_rows({}, {}, {}, {}, {});", places, src.row.extent,
-                                   src.col.extent, box(src), float_text(copy.fill))
-                     : fmt::format("wl::store_rows({}, {});", places, box(dst)));
+  const char* stream = streaming ? ", true" : "";
+  const std::string whole = fmt::format("wl::copy_rows<{}, {}{}>({});", rows, cols, stream, places);
+  if (!src.global) {
+    guarded(*dst.tile, whole, fmt::format("wl::store_rows({}, {});", places, box(dst)));
+    return true;
+  }
+  const std::string inside = box(src);
+  const std::string fill = float_text(copy.fill);
+  guarded(*src.tile, whole,
+          fmt::format("wl::load_rows({}, {}, {}, {}, {});", places, rows, cols, inside, fill));
   return true;
 }
 
@@ -156,28 +183,28 @@ bool CpuEmitter::load_tile(const Copy& copy, const Side& src, const Side& dst) {
   const CpuLayout& l = layout(dst.tile->tensor);
   const int64_t rows = src.row.extent;
   const int64_t cols = src.col.extent;
-  const std::string places =
-      fmt::format("{}, {}, {}", pointer(*dst.tile), pointer(*src.tile), src.row.stride);
+  const std::string to = pointer(*dst.tile);
+  const std::string places = fmt::format("{}, {}, {}", to, pointer(*src.tile), src.row.stride);
   const std::string fill = float_text(copy.fill);
+  const std::string extents = fmt::format("{}, {}, {}", rows, cols, l.panel);
   if (dst.whole_panels && !dst.rows_fast) {
-    guarded(*src.tile, fmt::format("wl::pack_panels<{}, {}, {}>({});", rows, cols, l.panel, places),
-            fmt::format("wl::pack_panels({}, {}, {}, {}, {}, {});", places, rows, cols, l.panel,
-                        box(src), fill));
+    const std::string bounds = box(src);
+    guarded(*src.tile, fmt::format("wl::pack_panels<{}>({});", extents, places),
+            fmt::format("wl::pack_panels({}, {}, {}, {});", places, extents, bounds, fill));
     return true;
   }
-  // Transposing writes whole vectors of rows: they must end where the tensor or a vector does.
-  if (!dst.rows_fast || l.panel % lanes_ != 0 || !(dst.strided || dst.whole_panels) ||
-      dst.col.dim < 0)
-    return false;
+  if (!dst.rows_fast || dst.col.dim < 0) return false;
+  if (!dst.strided && !dst.whole_panels) return false;
+  if (l.panel % lanes_ != 0) return false;
   if (dst.col.stride != l.panel) return false;  // another dimension lies between
+  // Transposing writes whole vectors of rows: they must end where the tensor or a vector does.
   const Index& first = dst.tile->offset[dst.row.dim];
   if (!ranges_.divisible(first, lanes_)) return false;
-  if (rows % lanes_ != 0 && !(first.constant() && *first.constant() + rows == l.fast()))
-    return false;
-  const std::string bounds =
-      conditions(*src.tile).empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", rows, cols) : box(src);
-  out_.line("wl::pack_transposed({}, {}, {}, {}, {}, {});", places, rows, cols, l.panel, bounds,
-            fill);
+  const bool ends_the_tensor = first.constant() && *first.constant() + rows == l.fast();
+  if (rows % lanes_ != 0 && !ends_the_tensor) return false;
+  std::string bounds = fmt::format("wl::Box{{0, {}, 0, {}}}", rows, cols);
+  if (!conditions(*src.tile).empty()) bounds = box(src);
+  out_.line("wl::pack_transposed({}, {}, {}, {});", places, extents, bounds, fill);
   return true;
 }
 
@@ -191,9 +218,10 @@ template <class F> void CpuEmitter::turns(const std::string& stem, int64_t count
 
 // Whether some elements of it may lie outside a global tensor.
 bool CpuEmitter::guards(const Copy& copy) const {
-  return std::ranges::any_of(std::array{&copy.src, &copy.dst}, [&](const Tile* tile) {
-    return tensor(tile->tensor).scope == Scope::global && !conditions(*tile).empty();
-  });
+  const auto may_exceed = [&](const Tile& tile) {
+    return tensor(tile.tensor).scope == Scope::global && !conditions(tile).empty();
+  };
+  return may_exceed(copy.src) || may_exceed(copy.dst);
 }
 
 // each(what is left of the copy) within a loop along dimensions that meet, the slowest of them
@@ -210,7 +238,8 @@ template <class F> void CpuEmitter::walk(Copy copy, const Meeting& met, const F&
   turns("m", count, [&](const Index& m) {
     for (const auto& [tile, dim] : {std::pair(&copy.src, a), std::pair(&copy.dst, b)}) {
       tile->extent[dim] /= count;
-      tile->offset[dim] = tile->offset[dim] + m * (tile->extent[dim] * tile->step_along(dim));
+      const int64_t per_turn = tile->extent[dim] * tile->step_along(dim);
+      tile->offset[dim] = tile->offset[dim] + m * per_turn;
     }
     each(copy);
   });
@@ -219,35 +248,38 @@ template <class F> void CpuEmitter::walk(Copy copy, const Meeting& met, const F&
 // The element alone where it is one.
 void CpuEmitter::copy_elements(const Copy& copy, bool rows_last) {
   const auto met = *meetings(copy.src.extent, copy.dst.extent);
-  if (!met.empty())
-    return walk(copy, rows_last ? met.back() : met.front(),
-                [&](const Copy& one) { copy_elements(one, rows_last); });
+  if (!met.empty()) {
+    const Meeting& outer = rows_last ? met.back() : met.front();
+    return walk(copy, outer, [&](const Copy& one) { copy_elements(one, rows_last); });
+  }
   const bool reads = tensor(copy.src.tensor).scope == Scope::global;
   const bool writes = tensor(copy.dst.tensor).scope == Scope::global;
   const std::string inside = reads || writes ? conditions(reads ? copy.src : copy.dst) : "";
+  if (in_integers(program_, Statement{copy, {}})) return copy_whole_element(copy, inside, reads);
   const std::string to = pointer(copy.dst);
   const std::string element = fmt::format("wl::load_one({})", pointer(copy.src));
-  if (in_integers(program_, Statement{copy, {}})) {
-    const TensorId src = copy.src.tensor;
-    const TensorId dst = copy.dst.tensor;
-    const std::string whole = whole_element(pointer(copy.src));
-    const std::string value =
-        inside.empty() || !reads
-            ? whole
-            : fmt::format("{} ? {} : {}", inside, whole,
-                          whole_literal(saturated_integer(tensor(src).dtype, copy.fill)));
-    if (!inside.empty() && !reads)
-      out_.line("if ({}) *({}) = {};", inside, to, stored_whole(dst, value));
-    else
-      out_.line("*({}) = {};", to, stored_whole(dst, value));
-    return;
-  }
   if (inside.empty())
     out_.line("wl::store_one({}, {});", to, element);
   else if (reads)
     out_.line("wl::store_one({}, {} ? {} : {});", to, inside, element, float_text(copy.fill));
   else
     out_.line("if ({}) wl::store_one({}, {});", inside, to, element);
+}
+
+// `inside`: what must hold for the element to lie inside its global tensor, or empty.
+void CpuEmitter::copy_whole_element(const Copy& copy, const std::string& inside, bool reads) {
+  const std::string to = pointer(copy.dst);
+  std::string value = whole_element(pointer(copy.src));
+  const bool may_lie_outside = !inside.empty();
+  if (may_lie_outside && reads) {
+    const int64_t fill = saturated_integer(tensor(copy.src.tensor).dtype, copy.fill);
+    value = fmt::format("{} ? {} : {}", inside, value, whole_literal(fill));
+  }
+  const std::string stored = stored_whole(copy.dst.tensor, value);
+  if (may_lie_outside && !reads)
+    out_.line("if ({}) *({}) = {};", inside, to, stored);
+  else
+    out_.line("*({}) = {};", to, stored);
 }
 
 // One element of the gathered dimension after another, each at the index that is read for it.
@@ -260,14 +292,17 @@ void CpuEmitter::gathered(Copy copy) {
   turns("g", global.extent[dim], [&](const Index& g) {
     const Index place = global.offset[dim] + g;
     const std::string at = fresh("at");
-    out_.line("const long {} = wl::lookup({}, {}, {}, {}, {});", at, name(global.lookup),
-              place.text(), lookup.shape[0], lookup.strides[0], tensor(global.tensor).shape[dim]);
+    const std::string indices = fmt::format("{}, {}, {}, {}", name(global.lookup), place.text(),
+                                            lookup.shape[0], lookup.strides[0]);
+    const int64_t size = tensor(global.tensor).shape[dim];
+    out_.line("const long {} = wl::lookup({}, {});", at, indices, size);
     const auto all = *meetings(global.extent, other.extent);
-    for (const Meeting& met : all)
-      if (const size_t theirs = met.b[0]; met.a[0] == dim) {
-        other.offset[theirs] = other.offset[theirs] + g;
-        other.extent[theirs] = 1;
-      }
+    for (const Meeting& met : all) {
+      if (met.a[0] != dim) continue;
+      const size_t theirs = met.b[0];
+      other.offset[theirs] = other.offset[theirs] + g;
+      other.extent[theirs] = 1;
+    }
     global.offset[dim] = Index::variable(at);
     global.extent[dim] = 1;
     global.lookup = -1;
@@ -289,18 +324,26 @@ void CpuEmitter::move(const Copy& copy) {
   Side from = side_of(copy.src);
   Side to = side_of(copy.dst);
   const Side& global = from.global ? from : to;
-  const bool exchanged =
-      global.global && global.col.stride != 1 && (global.row.dim < 0 || global.row.stride == 1);
+  const bool rows_contiguous = global.row.dim < 0 || global.row.stride == 1;
+  const bool exchanged = global.global && global.col.stride != 1 && rows_contiguous;
   if (exchanged) {
     from.exchange();
     to.exchange();
   }
   if (copy_rows(copy, from, to) || load_tile(copy, from, to)) return;
   if (from.global && to.strided && to.col.stride == 1 && from.col.stride > 1)
-    return out_.line("wl::load_rows<{}>({}, {}, {}, {}, {}, {}, {}, {});", from.col.stride,
-                     pointer(copy.dst), to.row.stride, pointer(copy.src), from.row.stride,
-                     from.row.extent, from.col.extent, box(from), float_text(copy.fill));
+    return load_strided_rows(copy, from, to);
   copy_elements(copy, exchanged);
+}
+
+void CpuEmitter::load_strided_rows(const Copy& copy, const Side& src, const Side& dst) {
+  const std::string to = fmt::format("{}, {}", pointer(copy.dst), dst.row.stride);
+  const std::string from = fmt::format("{}, {}", pointer(copy.src), src.row.stride);
+  const std::string extents = fmt::format("{}, {}", src.row.extent, src.col.extent);
+  const std::string inside = box(src);
+  const std::string fill = float_text(copy.fill);
+  out_.line("wl::load_rows<{}>({}, {}, {}, {}, {});", src.col.stride, to, from, extents, inside,
+            fill);
 }
 
 void CpuEmitter::visit(const Copy& copy) {
@@ -308,10 +351,11 @@ void CpuEmitter::visit(const Copy& copy) {
     return unsupported("blocks of a CPU program do not combine in memory", "a copy that stores",
                        "a copy that combines");
   move(copy);
+  const Tensor& src = tensor(copy.src.tensor);
   const Tensor& dst = tensor(copy.dst.tensor);
-  if (dst.scope != Scope::global && is_narrow(dst.dtype) &&
-      tensor(copy.src.tensor).dtype != dst.dtype)
-    out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor),
-              layout(copy.dst.tensor).floats);
+  const bool rounds = src.dtype != dst.dtype && is_narrow(dst.dtype);
+  if (!rounds || dst.scope == Scope::global) return;
+  const int64_t floats = layout(copy.dst.tensor).floats;
+  out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor), floats);
 }
 }  // namespace warploom::codegen

@@ -6,6 +6,9 @@
 // numbers are computed and moved as such (cpu_integers.cpp), and turned into floats where floats
 // are computed with.
 #pragma once
+#include <functional>
+#include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include "codegen/terms.h"
@@ -86,6 +89,8 @@ class CpuEmitter : Emitter {
 
  private:
   // cpu.cpp
+  void note_buffer(TensorId id, Kernel& kernel, nlohmann::json& record) const;
+  void refuse_type(TensorId id);
   void body(const Body& statements);
   void statement(const Statement& statement);
   void visit(const For& loop);
@@ -113,6 +118,7 @@ class CpuEmitter : Emitter {
   };
 
   class FusedLoop;  // cpu_fused_loop.cpp
+  class Joining;
 
   bool joins(const Statement& statement, Run& run) const;
   std::vector<Run> runs_of(const Body& body) const;
@@ -150,7 +156,9 @@ class CpuEmitter : Emitter {
   void guarded(const Tile& global, const std::string& whole, const std::string& part);
   bool copy_rows(const Copy& copy, const Side& src, const Side& dst);
   bool load_tile(const Copy& copy, const Side& src, const Side& dst);
+  void load_strided_rows(const Copy& copy, const Side& src, const Side& dst);
   void copy_elements(const Copy& copy, bool rows_last);
+  void copy_whole_element(const Copy& copy, const std::string& inside, bool reads);
 
   struct Loop {
     std::string variable;
@@ -176,8 +184,15 @@ class CpuEmitter : Emitter {
 
   std::vector<Loop> open_loops(const std::vector<int64_t>& shape, size_t skip, size_t also_skip);
   std::string element(TensorId id, const std::vector<Loop>& loops) const;
-  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf,
-                         const std::string& stem);
+  using LeafText = std::function<std::string(const Value&)>;
+  std::string value_text(const Value& value, const LeafText& leaf, const std::string& stem);
+
+  // A loop over an axis, from the last element on where `reverse`.
+  Writer::Block turns_along(const std::string& variable, int64_t count, bool reverse) {
+    if (reverse) return out_.block("for (long {0} = {1}; {0}-- > 0;) {{", variable, count);
+    return out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
+  }
+
   std::string local(const std::string& text, const std::string& stem);
   void store(const std::string& to, const std::string& value, const std::string& v, int64_t count,
              bool padded);
@@ -185,8 +200,8 @@ class CpuEmitter : Emitter {
   const CpuLayout& layout(TensorId id) const { return layouts_.of[id]; }
 
   std::vector<int64_t> strides_of(TensorId id) const {
-    return tensor(id).scope == Scope::global ? tensor(id).strides
-                                             : layout(id).strides(tensor(id).shape);
+    const Tensor& t = tensor(id);
+    return t.scope == Scope::global ? t.strides : layout(id).strides(t.shape);
   }
 
   std::string fresh(const std::string& stem) { return stem + "_" + std::to_string(++fresh_); }

@@ -6,8 +6,21 @@
 //       the loop over vectors: the statements, then stores of what later statements want
 //       results of reductions
 //   }
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
 #include "codegen/cpu_emitter.h"
+#include "codegen/terms.h"
+#include "tile/index.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 class CpuEmitter::FusedLoop {
@@ -144,8 +157,9 @@ void CpuEmitter::FusedLoop::find_partial_rows() {
     const auto row = out_.row_of(copy->src);
     if (!row || (row->box.empty() && row->step == 1 && !ragged_)) continue;
     const std::string range = row_range(*row);
+    const std::string fill = float_text(copy->fill);
     partial_rows_[each.id] = fmt::format("wl::load_row_at<{}>({}, {}, {}, {})", row->step,
-                                         row->pointer, v_, range, float_text(copy->fill));
+                                         row->pointer, v_, range, fill);
   }
 }
 
@@ -164,9 +178,11 @@ bool CpuEmitter::FusedLoop::stays_along_a_row(TensorId id) const {
 
 void CpuEmitter::FusedLoop::keep_what_stays() {
   for (const Statement& each : statements_) {
-    for (const TensorId id : uses_of(out_.program_, each).reads)
-      if (stays_along_a_row(id))
-        value_[id] = local(fmt::format("wl::splat(*({}))", out_.element(id, loops_)), id);
+    for (const TensorId id : uses_of(out_.program_, each).reads) {
+      if (!stays_along_a_row(id)) continue;
+      const std::string place = out_.element(id, loops_);
+      value_[id] = local(fmt::format("wl::splat(*({}))", place), id);
+    }
     begin(each);
   }
 }
@@ -177,12 +193,14 @@ void CpuEmitter::FusedLoop::begin(const Statement& statement) {
     return fmt::format("wl::splat({})", float_text(reduction_of(op).identity));
   };
   if (const auto* reduce = statement.as<Reduce>()) {
-    const std::string& name = total_[statement.id] = out_.fresh(out_.tensor(reduce->dst).name);
+    const std::string name = out_.fresh(out_.tensor(reduce->dst).name);
+    total_[statement.id] = name;
     const std::vector<std::string> all(parts_, identity(reduce->op));
     out_.out_.line("wl::vf {}[] = {{{}}};", name, fmt::join(all, ", "));
   }
   if (const auto* scan = statement.as<Scan>()) {
-    const std::string& name = total_[statement.id] = out_.fresh("before");
+    const std::string name = out_.fresh("before");
+    total_[statement.id] = name;
     out_.out_.line("wl::vf {} = {};", name, identity(scan->op));
   }
 }
@@ -197,8 +215,8 @@ void CpuEmitter::FusedLoop::open_vectors() {
     text.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", u_, parts_);
     text.line("const long {} = {} + {} * wl::kLanes;", v_, w_, u_);
   } else if (run_.reverse) {
-    text.open("for (long {0} = {1}; {0} >= 0; {0} -= wl::kLanes) {{", v_,
-              (extent_ - 1) / out_.lanes_ * out_.lanes_);
+    const int64_t last_vector = (extent_ - 1) / out_.lanes_ * out_.lanes_;
+    text.open("for (long {0} = {1}; {0} >= 0; {0} -= wl::kLanes) {{", v_, last_vector);
   } else if (!single_) {
     text.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v_, extent_);
   }
@@ -210,7 +228,8 @@ std::string CpuEmitter::FusedLoop::current(TensorId id) {
   if (found != value_.end()) return found->second;
   const auto memory = out_.aliases_.find(id);
   const bool aliased = memory != out_.aliases_.end();
-  const std::string from = (aliased ? memory->second.pointer : out_.element(id, loops_)) + step_;
+  const std::string row = aliased ? memory->second.pointer : out_.element(id, loops_);
+  const std::string from = row + step_;
   const char* load = single_ ? "wl::splat(*" : "wl::load(";
   const std::string& value = value_[id] = local(load + from + ")", id);
   if (aliased && std::exchange(memory->second.prefetch, false))
@@ -225,7 +244,8 @@ std::string CpuEmitter::FusedLoop::coordinate(const Value& value, const Map& map
   for (const Loop& loop : loops_)
     if (static_cast<int>(loop.dim) == value.axis) at = at + Index::variable(loop.variable);
   if (walked) at = at + Index::variable(v_);
-  return local(fmt::format("wl::{}({})", walked ? "counted" : "splat", at.text()), map.dst);
+  const char* call = walked ? "counted" : "splat";
+  return local(fmt::format("wl::{}({})", call, at.text()), map.dst);
 }
 
 // A value of the tensor's type already.
@@ -287,8 +307,9 @@ void CpuEmitter::FusedLoop::write(StatementId id, const Scan& scan) {
   const std::string combine = fmt::format("wl::{}", name_of(how.combine));
   std::string what = current(scan.src);
   if (ragged_ && run_.reverse) what = first_of(what, how.identity);
-  const std::string prefixes = fmt::format("wl::prefixes<{}, {}>({}, wl::splat({}))", combine,
-                                           run_.reverse, what, float_text(how.identity));
+  const std::string identity = fmt::format("wl::splat({})", float_text(how.identity));
+  const std::string prefixes =
+      fmt::format("wl::prefixes<{}, {}>({}, {})", combine, run_.reverse, what, identity);
   const std::string own = out_.local(prefixes, "own");
   const std::string value = local(fmt::format("{}({}, {})", combine, before, own), scan.dst);
   const Dtype dtype = out_.tensor(scan.dst).dtype;
@@ -333,14 +354,14 @@ void CpuEmitter::FusedLoop::store_row(const Copy& copy) {
 
 // What later statements want goes into its array, or stays where a copy found it.
 void CpuEmitter::FusedLoop::keep_changes() {
+  const bool padded = !rows_ || along_ + 1 == shape_.size();
   for (const auto& [id, by] : changed_) {
     if (!out_.wanted_.at(statements_.back().id)[id]) continue;
     const Copy* copy = by ? by->as<Copy>() : nullptr;
     if (copy && out_.memory_serves(*copy, body_, later_))
       out_.aliases_[id] = {out_.row_pointer(copy->src), out_.walks(copy->src)};
     else
-      out_.store(out_.element(id, loops_) + step_, value_[id], v_, extent_,
-                 !rows_ || along_ + 1 == shape_.size());
+      out_.store(out_.element(id, loops_) + step_, value_[id], v_, extent_, padded);
   }
 }
 
@@ -350,9 +371,10 @@ void CpuEmitter::FusedLoop::prefetch_rows() {
   for (const Statement& each : statements_) {
     const auto* copy = each.as<Copy>();
     if (!copy || single_ || partial_rows_.contains(each.id) || !out_.walks(copy->src)) continue;
-    const auto alias = out_.aliases_.find(copy->dst.tensor);
-    const bool left_to_the_second = alias != out_.aliases_.end() && alias->second.prefetch &&
-                                    changed_[copy->dst.tensor] == &each;
+    const TensorId id = copy->dst.tensor;
+    const auto alias = out_.aliases_.find(id);
+    const bool asks_later = alias != out_.aliases_.end() && alias->second.prefetch;
+    const bool left_to_the_second = asks_later && changed_[id] == &each;
     if (!left_to_the_second)
       out_.out_.line("wl::prefetch<{}>({}{});", ahead_, out_.row_pointer(copy->src), step_);
   }
@@ -363,9 +385,12 @@ void CpuEmitter::FusedLoop::prefetch_rows() {
 void CpuEmitter::FusedLoop::write_result(StatementId id, const Reduce& reduce) {
   const std::string combine(name_of(reduction_of(reduce.op).combine));
   const std::string across = fmt::format("wl::splat(wl::across<wl::{}>({}))", combine, total_[id]);
-  out_.out_.line("wl::{}({}, {}{});", rows_ ? "store_one" : "store",
-                 out_.element(reduce.dst, loops_), rounded(out_.tensor(reduce.dst).dtype, across),
-                 rows_ ? "[0]" : "");
+  const std::string to = out_.element(reduce.dst, loops_);
+  const std::string value = rounded(out_.tensor(reduce.dst).dtype, across);
+  if (rows_)
+    out_.out_.line("wl::store_one({}, {}[0]);", to, value);
+  else
+    out_.out_.line("wl::store({}, {});", to, value);
 }
 
 void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> later) {

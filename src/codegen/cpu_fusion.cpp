@@ -9,8 +9,18 @@
 // array only where a later statement wants it. A tensor just copied from memory that nobody writes
 // needs no array at all: later loops read that memory again, from the cache. Runs over single
 // elements are straight lines of code.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
 #include "codegen/cpu_emitter.h"
+#include "codegen/terms.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 TensorUses uses_of(const Program& program, const Statement& statement) {
@@ -33,7 +43,7 @@ bool holds_statements(const Statement& statement) {
 }
 
 void unite(Wanted& to, const Wanted& more) {
-  std::transform(to.begin(), to.end(), more.begin(), to.begin(), std::logical_or<>());
+  for (size_t i = 0; i < to.size(); ++i) to[i] = to[i] || more[i];
 }
 
 // Which tensors are wanted behind each statement, in two passes. The first finds what a loop or
@@ -95,67 +105,105 @@ std::map<StatementId, Wanted> wanted_behind(const Program& program) {
   return WantedPass(program).run();
 }
 
+// Whether a statement may run in the same loop as those of a run, and what the run is with it.
+class CpuEmitter::Joining {
+ public:
+  Joining(const CpuEmitter& emitter, const Run& run) : out_(emitter), run_(run), next_(run) {}
+
+  bool fits(const Statement& statement) {
+    if (const auto* fill = statement.as<Fill>()) return takes(fill->dst);
+    if (const auto* map = statement.as<Map>()) return fits(statement, *map);
+    if (const auto* reduce = statement.as<Reduce>()) return fits(*reduce);
+    if (const auto* scan = statement.as<Scan>()) return fits(*scan);
+    if (const auto* copy = statement.as<Copy>()) return fits(*copy);
+    return false;
+  }
+
+  Run joined() {
+    ++next_.end;
+    return std::move(next_);
+  }
+
+ private:
+  const Tensor& tensor(TensorId id) const { return out_.tensor(id); }
+
+  bool in_registers(const Tile& tile) const { return tensor(tile.tensor).scope == Scope::reg; }
+
+  // A register tensor whose elements the loop walks. Those with at most one dimension above 1 lie
+  // one after another: what counts is how many there are.
+  bool takes(TensorId id) {
+    std::vector<int64_t> shape = tensor(id).shape;
+    const int64_t count = element_count(shape);
+    if (std::ranges::find(shape, count) != shape.end()) shape = {count};
+    const bool same_shape = next_.shape.empty() || next_.shape == shape;
+    const bool same = tensor(id).scope == Scope::reg && same_shape && !run_.reduced.contains(id);
+    next_.shape = std::move(shape);
+    next_.walked = id;
+    return same;
+  }
+
+  // What a reduction or scan combines must lie along vectors.
+  bool takes_along(TensorId src, int dim) {
+    const std::vector<int64_t>& shape = tensor(src).shape;
+    const auto axis = static_cast<size_t>(dim);
+    return takes(src) && axis == vector_dim_of(shape) && shape[axis] > 1;
+  }
+
+  bool takes_side(const Tile& tile, bool read) {
+    if (!in_registers(tile)) return !out_.row_pointer(tile).empty() || (read && out_.row_of(tile));
+    return tile.extent == tensor(tile.tensor).shape && takes(tile.tensor);
+  }
+
+  bool fits(const Statement& statement, const Map& map) {
+    if (!takes(map.dst)) return false;
+    next_.rows |= has_coordinates(map.value);
+    for (const TensorId id : uses_of(out_.program_, statement).reads) {
+      if (run_.reduced.contains(id)) return false;
+      const std::vector<int64_t>& shape = tensor(id).shape;
+      next_.rows |= shape != tensor(map.dst).shape && element_count(shape) > 1;
+    }
+    return true;
+  }
+
+  bool fits(const Reduce& reduce) {
+    next_.rows = true;
+    return takes_along(reduce.src, reduce.axis) && next_.reduced.insert(reduce.dst).second;
+  }
+
+  bool fits(const Scan& scan) {
+    next_.rows = true;
+    next_.scans = true;
+    next_.reverse = scan.reverse;
+    if (!takes_along(scan.src, scan.axis) || !takes(scan.dst)) return false;
+    return !run_.scans || run_.reverse == scan.reverse;
+  }
+
+  bool fits(const Copy& copy) {
+    const TensorId from = copy.src.tensor;
+    const TensorId to = copy.dst.tensor;
+    const bool reads = !in_registers(copy.src);
+    const bool writes = !in_registers(copy.dst);
+    if (copy.combine || (reads && writes)) return false;
+    if (!takes_side(copy.src, true) || !takes_side(copy.dst, false)) return false;
+    if ((reads || writes) && next_.shape.size() != 1) return false;
+    // Between turns of the loop, what was stored must not be met again.
+    if (reads && run_.written.contains(from)) return false;
+    if (reads) next_.read.insert(from);
+    if (!writes) return true;
+    return !run_.read.contains(to) && next_.written.insert(to).second;
+  }
+
+  const CpuEmitter& out_;
+  const Run& run_;
+  Run next_;
+};
+
 // Takes the statement into the run, if it may run in the same loop as what is there.
 bool CpuEmitter::joins(const Statement& statement, Run& run) const {
   if (in_integers(program_, statement)) return false;  // loops of their own
-  Run next = run;
-  // A register tensor whose elements the loop walks. Those with at most one dimension above 1 lie
-  // one after another: what counts is how many there are.
-  const auto takes = [&](TensorId id) {
-    std::vector<int64_t> shape = tensor(id).shape;
-    if (const int64_t count = element_count(shape); std::ranges::find(shape, count) != shape.end())
-      shape = {count};
-    const bool same = tensor(id).scope == Scope::reg &&
-                      (next.shape.empty() || next.shape == shape) && !run.reduced.contains(id);
-    next.shape = std::move(shape);
-    next.walked = id;
-    return same;
-  };
-  const auto takes_along = [&](const auto& node) {  // what it combines lies along vectors
-    const std::vector<int64_t>& shape = tensor(node.src).shape;
-    const auto axis = static_cast<size_t>(node.axis);
-    return takes(node.src) && axis == vector_dim_of(shape) && shape[axis] > 1;
-  };
-  const auto side = [&](const Tile& tile, bool read = false) {
-    if (tensor(tile.tensor).scope != Scope::reg)
-      return !row_pointer(tile).empty() || (read && row_of(tile));
-    return tile.extent == tensor(tile.tensor).shape && takes(tile.tensor);
-  };
-  bool fits = false;
-  if (const auto* fill = statement.as<Fill>()) {
-    fits = takes(fill->dst);
-  } else if (const auto* map = statement.as<Map>()) {
-    fits = takes(map->dst);
-    next.rows |= has_coordinates(map->value);
-    for (const TensorId id : uses_of(program_, statement).reads) {
-      fits = fits && !run.reduced.contains(id);
-      next.rows |=
-          tensor(id).shape != tensor(map->dst).shape && element_count(tensor(id).shape) > 1;
-    }
-  } else if (const auto* reduce = statement.as<Reduce>()) {
-    fits = takes_along(*reduce) && next.reduced.insert(reduce->dst).second;
-    next.rows = true;
-  } else if (const auto* scan = statement.as<Scan>()) {
-    fits = takes_along(*scan) && takes(scan->dst) && (!run.scans || run.reverse == scan->reverse);
-    next.rows = next.scans = true;
-    next.reverse = scan->reverse;
-  } else if (const auto* copy = statement.as<Copy>()) {
-    const TensorId from = copy->src.tensor;
-    const TensorId to = copy->dst.tensor;
-    const bool reads = tensor(from).scope != Scope::reg;
-    const bool writes = tensor(to).scope != Scope::reg;
-    fits = !copy->combine && !(reads && writes) && side(copy->src, true) && side(copy->dst);
-    if (reads || writes) fits = fits && next.shape.size() == 1;
-    // Between turns of the loop, what was stored must not be met again.
-    if (reads) {
-      fits = fits && !run.written.contains(from);
-      next.read.insert(from);
-    }
-    if (writes) fits = fits && !run.read.contains(to) && next.written.insert(to).second;
-  }
-  if (!fits) return false;
-  ++next.end;
-  run = std::move(next);
+  Joining joining(*this, run);
+  if (!joining.fits(statement)) return false;
+  run = joining.joined();
   return true;
 }
 
@@ -177,7 +225,8 @@ bool CpuEmitter::memory_serves(const Copy& copy, const Body& body,
                                std::span<const Run> later) const {
   const TensorId id = copy.dst.tensor;
   const TensorId memory = copy.src.tensor;
-  if (is_narrow(tensor(id).dtype) && tensor(memory).dtype != tensor(id).dtype) return false;
+  const Dtype dtype = tensor(id).dtype;
+  if (is_narrow(dtype) && tensor(memory).dtype != dtype) return false;
   for (const Statement& each : body)
     if (uses_of(program_, each).writes.contains(memory)) return false;
   for (const Run& run : later)
@@ -191,7 +240,7 @@ bool CpuEmitter::memory_serves(const Copy& copy, const Body& body,
 
 // A row of a global tensor that the innermost loop walks through.
 bool CpuEmitter::walks(const Tile& tile) const {
-  return tensor(tile.tensor).scope == Scope::global && !loops_.empty() &&
-         address(tile).depends_on(loops_.back());
+  if (tensor(tile.tensor).scope != Scope::global || loops_.empty()) return false;
+  return address(tile).depends_on(loops_.back());
 }
 }  // namespace warploom::codegen

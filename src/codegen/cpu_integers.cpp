@@ -1,8 +1,19 @@
 // Statements on whole numbers: loops over their elements, which the compiler makes vectors of. An
 // array holds those of i32 and i64 as long long, of 8 bits as float; what is stored wraps to the
 // tensor's type.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
 #include "base/integers.h"
+#include "base/value_op.h"
 #include "codegen/cpu_emitter.h"
+#include "codegen/terms.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {
@@ -51,8 +62,8 @@ void CpuEmitter::whole_numbers(const Map& map) {
 void CpuEmitter::whole_numbers(const Fill& fill) {
   const std::vector<Loop> loops = open_loops(tensor(fill.dst).shape, kNone, kNone);
   const Writer::Block around{out_, loops.size()};
-  out_.line("*({}) = {};", element(fill.dst, loops),
-            whole_literal(saturated_integer(tensor(fill.dst).dtype, fill.value)));
+  const int64_t value = saturated_integer(tensor(fill.dst).dtype, fill.value);
+  out_.line("*({}) = {};", element(fill.dst, loops), whole_literal(value));
 }
 
 // Scans and reductions along an axis, one line after another.
@@ -76,11 +87,9 @@ template <class Node> void CpuEmitter::whole_numbers_along(const Node& node) {
     out_.line("*({}) = {};", element(node.dst, loops), stored_whole(node.dst, total));
   };
   {
-    const auto turns = reverse
-                           ? out_.block("for (long {0} = {1}; {0}-- > 0;) {{", k, shape[axis])
-                           : out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", k, shape[axis]);
-    out_.line("{0} = wl::integers::{1}({0}, {2});", total, name_of(how.combine),
-              whole_element(element(node.src, inner)));
+    const auto turns = turns_along(k, shape[axis], reverse);
+    const std::string value = whole_element(element(node.src, inner));
+    out_.line("{0} = wl::integers::{1}({0}, {2});", total, name_of(how.combine), value);
     if (kEach) keep(inner);
   }
   if (!kEach) keep(outer);

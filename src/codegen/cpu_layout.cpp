@@ -1,5 +1,14 @@
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/cpu_emitter.h"
+#include "synth/sites.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {
@@ -13,6 +22,11 @@ struct Uses {
       false;  // a copy into it reads a global tensor whose columns are contiguous
 };
 
+bool columns_are_contiguous(const Tensor& matrices) {
+  const size_t rank = matrices.shape.size();
+  return matrices.strides[rank - 2] == 1 && matrices.strides[rank - 1] != 1;
+}
+
 void note_uses(const Program& program, const Body& body, synth::IndexRanges& ranges,
                std::vector<Uses>& uses) {
   for (const Statement& statement : body) {
@@ -20,11 +34,11 @@ void note_uses(const Program& program, const Body& body, synth::IndexRanges& ran
     for_bodies(statement, [&](const Body& inner) { note_uses(program, inner, ranges, uses); });
     if (const auto* copy = statement.as<Copy>()) {
       const Tensor& src = program.tensor(copy->src.tensor);
+      const Tensor& dst = program.tensor(copy->dst.tensor);
       const size_t rank = src.shape.size();
-      if (src.scope == Scope::global && rank >= 2 &&
-          program.tensor(copy->dst.tensor).shape.size() >= 2)
-        uses[copy->dst.tensor].filled_by_columns |=
-            src.strides[rank - 2] == 1 && src.strides[rank - 1] != 1;
+      const bool matrices = rank >= 2 && dst.shape.size() >= 2;
+      if (matrices && src.scope == Scope::global && columns_are_contiguous(src))
+        uses[copy->dst.tensor].filled_by_columns = true;
     }
     const auto* mma = statement.as<Mma>();
     if (!mma) continue;
@@ -33,7 +47,8 @@ void note_uses(const Program& program, const Body& body, synth::IndexRanges& ran
     (mma->transpose_b ? b.transposed : b.as_is) = &statement;
     const size_t n_dim = mma->b.extent.size() - (mma->transpose_b ? 2 : 1);
     const int64_t n = mma->b.extent[n_dim];
-    const bool whole = ranges.divisible(mma->b.offset[n_dim], n) && (b.width == 0 || b.width == n);
+    const bool agrees = b.width == 0 || b.width == n;
+    const bool whole = agrees && ranges.divisible(mma->b.offset[n_dim], n);
     b.width = whole ? n : -1;
   }
 }
@@ -98,13 +113,14 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program,
     };
     const Statement* as_is = uses[i].as_is;
     const Statement* transposed = uses[i].transposed;
-    if (as_is && transposed)
-      return fail(
-          {ErrorCode::kNoLayout,
-           fmt::format("matrix products read '{}' both as it is and transposed", tensor.name),
-           place_of(*transposed),
-           fmt::format("one orientation of '{}', as in {}", tensor.name, quoted(*as_is)),
-           quoted(*transposed), "copy it into a tensor of its own for each orientation"});
+    if (as_is && transposed) {
+      const std::string& name = tensor.name;
+      return fail({ErrorCode::kNoLayout,
+                   fmt::format("matrix products read '{}' both as it is and transposed", name),
+                   place_of(*transposed),
+                   fmt::format("one orientation of '{}', as in {}", name, quoted(*as_is)),
+                   quoted(*transposed), "copy it into a tensor of its own for each orientation"});
+    }
     if (tensor.scope == Scope::shared) choose_shared(layout, uses[i], lanes);
     // One vector of slack: a whole vector may be read or written at any element.
     layout.floats = round_up(layout.matrix_floats() * layout.matrices + lanes, lanes);

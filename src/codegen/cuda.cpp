@@ -1,5 +1,26 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <regex>
+#include <set>
+#include <span>
+#include <string_view>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/launch_list.h"
+#include "codegen/synchronization.h"
+#include "synth/sites.h"
+#include "target/capabilities.h"
+#include "tile/index.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {
@@ -12,7 +33,9 @@ bool uses_pdl(const Program& program, const target::Capabilities& capabilities) 
 }
 
 int64_t blocks_of(const Program& program) {
-  return std::accumulate(program.grid.begin(), program.grid.end(), int64_t{1}, std::multiplies<>());
+  int64_t blocks = 1;
+  for (const int64_t extent : program.grid) blocks *= extent;
+  return blocks;
 }
 
 // Whether blocks are many and none stays: those of the next kernel that come early then find an
@@ -52,10 +75,9 @@ Result<Kernel> CudaEmitter::run() {
   for (const auto& site : analysis_.sites)
     if (const auto* copy = site.statement->as<Copy>()) together |= copy->peer.has_value();
   if (error_) return fail(*error_);
-  Kernel kernel{.name = program_.name,
-                .threads = program_.warps * 32,
-                .shared_bytes = shared_bytes_,
-                .args = args_};
+  Kernel kernel{.name = program_.name, .threads = program_.warps * 32};
+  kernel.shared_bytes = shared_bytes_;
+  kernel.args = args_;
   set_source(kernel, "kernel/cuda.cu", record(together));
   return kernel;
 }
@@ -73,18 +95,26 @@ void CudaEmitter::section(std::span<const Statement> statements) {
   write(sync_.at_end_of(role_));
   const std::string text = out_.text().substr(mark);
   out_ = before;
-  out_.line("const int t = wl::thread(){};",
-            role_first_ > 0 ? fmt::format(" - {}", role_first_) : "");
+  const std::string behind_others = role_first_ > 0 ? fmt::format(" - {}", role_first_) : "";
+  out_.line("const int t = wl::thread(){};", behind_others);
   for (const std::string& declaration : digits_) out_.line("{}", declaration);
+  declare_registers();
+  out_.raw(text);
+}
+
+// The arrays of the role's register tensors.
+void CudaEmitter::declare_registers() {
   std::set<TensorId> used;
   for (const auto& site : analysis_.sites)
     for (const TensorUse& use : uses_of(*site.statement))
       if (site.role == role_ && tensor(use.tensor).scope == Scope::reg) used.insert(use.tensor);
-  for (const TensorId id : used)
-    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id),
-              array_length(id, registers(id).values()), fmt::join(tensor(id).shape, ", "),
-              layout::to_string(coalesce(registers(id))));
-  out_.raw(text);
+  for (const TensorId id : used) {
+    const Tensor& t = tensor(id);
+    const int64_t length = array_length(id, registers(id).values());
+    const std::string layout = layout::to_string(coalesce(registers(id)));
+    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(t.dtype), t.name, length,
+              fmt::join(t.shape, ", "), layout);
+  }
 }
 
 // What has been written, in resources/kernel/cuda.cu.
@@ -92,47 +122,20 @@ nlohmann::json CudaEmitter::record(bool together) const {
   const auto joined = [](const auto& list, const char* by) {
     return fmt::format("{}", fmt::join(list, by));
   };
-  nlohmann::json record = {{"grid", joined(program_.grid, " x ")},
-                           {"threads", program_.warps * 32},
-                           {"arch", capabilities_.arch},
-                           {"params", joined(params_, ", ")},
-                           {"body", out_.text()}};
+  nlohmann::json record;
+  record["grid"] = joined(program_.grid, " x ");
+  record["threads"] = program_.warps * 32;
+  record["arch"] = capabilities_.arch;
+  record["params"] = joined(params_, ", ");
+  record["body"] = out_.text();
   record["shared_bytes"] = shared_bytes_;
   if (const auto blocks = cluster_size(program_); blocks > 1)
     record["cluster"] = {{"blocks", blocks}, {"extents", joined(program_.cluster, ", ")}};
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
-    const Tensor& t = tensor(id);
-    if (const auto packed = solution_.prepacked.find(id); packed != solution_.prepacked.end())
-      record["packed"].push_back({{"name", t.name},
-                                  {"type", name_of(t.dtype)},
-                                  {"shape", text_of(t.shape)},
-                                  {"layout", to_string(packed->second)}});
-    if (t.scope != Scope::shared) continue;
-    nlohmann::json& row = record["tensors"].emplace_back();
-    row["name"] = t.name;
-    row["offset"] = solution_.shared_offset.at(id);
-    row["type"] = name_of(t.dtype);
-    row["shape"] = text_of(t.shape);
-    row["layout"] = to_string(solution_.shared.at(id));
-    if (is_stage(id))
-      row["slots"] = {{"count", program_.pipeline(t.pipeline).stages},
-                      {"bytes", solution_.stage_bytes.at(id)}};
+    if (solution_.prepacked.contains(id)) record["packed"].push_back(packed_record(id));
+    if (tensor(id).scope == Scope::shared) record["tensors"].push_back(shared_record(id));
   }
-  for (const auto& [id, full] : barriers_) {
-    const Pipeline& p = program_.pipeline(id);
-    nlohmann::json& row = record["pipelines"].emplace_back();
-    row = {{"name", p.name},
-           {"stages", p.stages},
-           {"full", full},
-           {"empty", full + kBarrierBytes * p.stages}};
-    std::map<int, int> warps;  // that consume it, by role
-    for (const auto& site : analysis_.sites)
-      if (const auto* node = site.statement->as<Consume>(); node && node->pipeline == id)
-        warps[site.role] = site.threads / 32;
-    int arrivals = 0;
-    for (const auto& [role, count] : warps) arrivals += count * peers_of(id).blocks();
-    if (fills_again(program_, id)) row["handed_back"] = {{"arrivals", arrivals}};
-  }
+  for (const auto& [id, full] : barriers_) record["pipelines"].push_back(pipeline_record(id, full));
   if (meetings_) record["meetings"] = {{"first", *meetings_}, {"second", kBarrierBytes}};
   record["barriers"] = meetings_ || !barriers_.empty();
   record["apart"] = cluster_size(program_) == 1 && !barriers_.empty();
@@ -143,6 +146,49 @@ nlohmann::json CudaEmitter::record(bool together) const {
   for (const std::string_view place : kGridVariables)
     if (out_.text().find(place) != std::string::npos) record["places"].push_back({{"name", place}});
   return record;
+}
+
+nlohmann::json CudaEmitter::packed_record(TensorId id) const {
+  const Tensor& t = tensor(id);
+  nlohmann::json row;
+  row["name"] = t.name;
+  row["type"] = name_of(t.dtype);
+  row["shape"] = text_of(t.shape);
+  row["layout"] = to_string(solution_.prepacked.at(id));
+  return row;
+}
+
+nlohmann::json CudaEmitter::shared_record(TensorId id) const {
+  const Tensor& t = tensor(id);
+  nlohmann::json row;
+  row["name"] = t.name;
+  row["offset"] = solution_.shared_offset.at(id);
+  row["type"] = name_of(t.dtype);
+  row["shape"] = text_of(t.shape);
+  row["layout"] = to_string(solution_.shared.at(id));
+  if (!is_stage(id)) return row;
+  const int stages = program_.pipeline(t.pipeline).stages;
+  row["slots"] = {{"count", stages}, {"bytes", solution_.stage_bytes.at(id)}};
+  return row;
+}
+
+// `full`: where the full barriers lie; the empty ones follow.
+nlohmann::json CudaEmitter::pipeline_record(PipelineId id, int64_t full) const {
+  const Pipeline& p = program_.pipeline(id);
+  nlohmann::json row;
+  row["name"] = p.name;
+  row["stages"] = p.stages;
+  row["full"] = full;
+  row["empty"] = full + kBarrierBytes * p.stages;
+  std::map<int, int> warps;  // that consume it, by role
+  for (const auto& site : analysis_.sites) {
+    const auto* node = site.statement->as<Consume>();
+    if (node && node->pipeline == id) warps[site.role] = site.threads / 32;
+  }
+  int arrivals = 0;
+  for (const auto& [role, count] : warps) arrivals += count * peers_of(id).blocks();
+  if (fills_again(program_, id)) row["handed_back"] = {{"arrivals", arrivals}};
+  return row;
 }
 
 void CudaEmitter::body(std::span<const Statement> statements) {
@@ -165,6 +211,15 @@ void CudaEmitter::statement(const Statement& one) {
   one.visit([this](const auto& node) { emit(node); });
 }
 
+namespace {
+// Sums and products of constants and variables.
+bool is_simple(const Index& index) {
+  if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return true;
+  const bool combines = index.op() == IndexOp::add || index.op() == IndexOp::mul;
+  return combines && is_simple(index.left()) && is_simple(index.right());
+}
+}  // namespace
+
 // Names for the offsets of global tiles that take more than a product and a sum, computed once a
 // turn of the loop.
 void CudaEmitter::name_offsets(const For& node) {
@@ -186,18 +241,13 @@ void CudaEmitter::name_offsets(const For& node) {
         used.insert(used.end(), {loop->begin, loop->end});
       }
     });
-  const auto simple = [](const auto& self, const Index& index) -> bool {
-    if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return true;
-    return (index.op() == IndexOp::add || index.op() == IndexOp::mul) && self(self, index.left()) &&
-           self(self, index.right());
-  };
   int count = 0;
   for (const Index& index : used) {
     const bool ready =
         std::ranges::none_of(inner, [&](const auto& v) { return index.depends_on(v); });
-    if (!ready || !index.depends_on(node.variable) || simple(simple, index) ||
-        offsets_.count(index.text()))
-      continue;
+    const bool turns_with_loop = ready && index.depends_on(node.variable);
+    const bool named_already = offsets_.contains(index.text());
+    if (!turns_with_loop || is_simple(index) || named_already) continue;
     const std::string name = fmt::format("{}_at{}", node.variable, count++);
     out_.line("const int {} = {};", name, index.text());
     offsets_[index.text()] = name;
@@ -209,9 +259,10 @@ void CudaEmitter::emit(const For& node) {
   const StatementId id = at_->id;
   if (node.unroll) out_.line("WL_UNROLL");
   {
-    const auto block =
-        out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable,
-                   named(node.begin).text(), named(node.end).text(), node.step.text());
+    const std::string begin = named(node.begin).text();
+    const std::string end = named(node.end).text();
+    const auto block = out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable,
+                                  begin, end, node.step.text());
     const auto outer = offsets_;
     name_offsets(node);
     body(node.body);
@@ -222,12 +273,16 @@ void CudaEmitter::emit(const For& node) {
 
 void CudaEmitter::emit(const If& node) {
   synchronize(SyncPart::inside);
-  out_.open("if ({} < {}) {{", named(node.left).text(), named(node.right).text());
+  const Index left = named(node.left);
+  const Index right = named(node.right);
+  out_.open("if ({} < {}) {{", left.text(), right.text());
   body(node.body);
   out_.close();
-  for (const Statement& inner : node.body)
-    if (const auto* made = inner.as<Produce>(); made && !analysis_.has_barriers(made->pipeline))
+  for (const Statement& inner : node.body) {
+    const auto* made = inner.as<Produce>();
+    if (made && !analysis_.has_barriers(made->pipeline))
       out_.line("else wl::cp_async_commit();  // an empty group: waits count them");
+  }
 }
 
 void CudaEmitter::emit(const Roles& node) {
@@ -240,13 +295,15 @@ void CudaEmitter::emit(const Roles& node) {
     const bool last = i + 1 == node.roles.size();
     first += role_threads_;
     single_thread_ = analysis_.is_single_thread(role_);
+    const char* otherwise = i > 0 ? "else " : "";
     const std::string condition =
         last && i > 0 ? "" : fmt::format("if (wl::thread() < {}) ", first);
-    out_.open("{}{}{{  // {}: {} warps", i > 0 ? "else " : "", condition, role.name, role.warps);
+    out_.open("{}{}{{  // {}: {} warps", otherwise, condition, role.name, role.warps);
     // setmaxnreg: below the kernel's default a role gives registers back, above it asks for more.
     if (role.registers > 0) {
       const int fair = capabilities_.registers / (program_.warps * 32) / 8 * 8;
-      out_.line("wl::reg_{}<{}>();", role.registers < fair ? "dealloc" : "alloc", role.registers);
+      const char* change = role.registers < fair ? "dealloc" : "alloc";
+      out_.line("wl::reg_{}<{}>();", change, role.registers);
     }
     section(role.body);
     single_thread_ = false;
@@ -255,29 +312,39 @@ void CudaEmitter::emit(const Roles& node) {
 }
 
 void CudaEmitter::note_pointer(TensorId id) {
-  const std::string param = fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ",
-                                        cuda_type(tensor(id).dtype), name(id));
+  const Tensor& t = tensor(id);
+  const char* qualifier = t.writable ? "" : "const ";
+  const std::string param = fmt::format("{}{}* {}", qualifier, cuda_type(t.dtype), t.name);
   if (std::ranges::find(params_, param) != params_.end()) return;
   params_.push_back(param);
   note_argument(id, false);
 }
 
-void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec) {
+void CudaEmitter::note_argument(TensorId id, bool tensor_map, const TensorMapSpec& spec) {
   const std::string& buffer = given_.tensor(id).name;
   const bool first = std::ranges::find(args_, buffer, &Argument::buffer) == args_.end();
-  args_.push_back({buffer, tensor_map, std::move(spec), tensor(id).zeroed && first});
-  args_.back().written = tensor(id).writable;
-  if (const auto packed = solution_.prepacked.find(id); packed != solution_.prepacked.end())
-    args_.back().prepacked = packed->second.dims;
+  Argument& arg = args_.emplace_back();
+  arg.buffer = buffer;
+  arg.tensor_map = tensor_map;
+  arg.map = spec;
+  arg.zeroed = tensor(id).zeroed && first;
+  arg.written = tensor(id).writable;
+  const auto packed = solution_.prepacked.find(id);
+  if (packed != solution_.prepacked.end()) arg.prepacked = packed->second.dims;
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
+  const std::string& buffer = given_.tensor(global).name;
   int number = 1;  // among the tensor's maps
   bool known = false;
-  for (auto arg = args_.begin(); arg != args_.end() && !known; ++arg)
-    if (arg->tensor_map && arg->buffer == given_.tensor(global).name && !(known = arg->map == spec))
-      ++number;
-  const std::string map_name = name(global) + (number > 1 ? fmt::format("_map{}", number) : "_map");
+  for (const Argument& arg : args_) {
+    if (!arg.tensor_map || arg.buffer != buffer) continue;
+    known = arg.map == spec;
+    if (known) break;
+    ++number;
+  }
+  const std::string suffix = number > 1 ? fmt::format("_map{}", number) : "_map";
+  const std::string map_name = name(global) + suffix;
   if (known) return map_name;
   params_.push_back("WL_TENSOR_MAP " + map_name);
   note_argument(global, true, spec);
@@ -335,6 +402,24 @@ void CudaEmitter::write(const std::vector<SyncAction>& actions) {
   }
 }
 
+namespace {
+// That can run at the same time. An upper bound; registers may allow fewer, which the driver knows.
+int64_t most_resident_blocks(const Kernel& kernel, const target::Capabilities& capabilities) {
+  const int64_t by_threads = kMostThreads / kernel.threads;
+  const int64_t bytes = std::max<int64_t>(kernel.shared_bytes, 1);
+  return capabilities.num_sms * std::min(by_threads, capabilities.shared_bytes / bytes);
+}
+
+Error too_many_blocks(const Program& program, int64_t most) {
+  return {ErrorCode::kResourceLimit,
+          "the blocks of a cooperative program cannot all run at the same time",
+          program.name,
+          fmt::format("at most {} blocks", most),
+          fmt::format("{}", element_count(program.grid)),
+          "use fewer blocks, each with more of the work"};
+}
+}  // namespace
+
 Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution,
                          const target::Capabilities& capabilities) {
   // What the text names for itself, beside digits of the thread's number and loops over its values.
@@ -351,24 +436,18 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   }
   kernel.cooperative = program.cooperative;
   kernel.programmatic_launch = uses_pdl(program, capabilities);
-  // An upper bound; registers may allow fewer, which the driver knows.
-  const int64_t together =
-      capabilities.num_sms *
-      std::min(kMostThreads / kernel.threads,
-               capabilities.shared_bytes / std::max<int64_t>(kernel.shared_bytes, 1));
-  if (program.cooperative && element_count(program.grid) > together)
-    return fail({ErrorCode::kResourceLimit,
-                 "the blocks of a cooperative program cannot all run at the same time",
-                 program.name, fmt::format("at most {} blocks", together),
-                 fmt::format("{}", element_count(program.grid)),
-                 "use fewer blocks, each with more of the work"});
+  if (program.cooperative) {
+    const int64_t most = most_resident_blocks(kernel, capabilities);
+    if (element_count(program.grid) > most) return fail(too_many_blocks(program, most));
+  }
   if (kernel.shared_bytes <= capabilities.shared_bytes) return kernel;
   std::map<TensorId, int64_t> bytes;
-  for (const auto& [id, slot] : solution.stage_bytes)
-    if (program.tensor(id).as_strided < 0)
-      bytes[id] = slot * (program.tensor(id).pipeline < 0
-                              ? 1
-                              : program.pipeline(program.tensor(id).pipeline).stages);
+  for (const auto& [id, stage_bytes] : solution.stage_bytes) {
+    const Tensor& t = program.tensor(id);
+    if (t.as_strided >= 0) continue;
+    const int stages = t.pipeline < 0 ? 1 : program.pipeline(t.pipeline).stages;
+    bytes[id] = stage_bytes * stages;
+  }
   return synth::too_much(program, bytes, "a block needs more shared memory than the target has",
                          capabilities.shared_bytes, kernel.shared_bytes,
                          "use fewer stages or a smaller tile");

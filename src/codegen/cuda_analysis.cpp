@@ -1,9 +1,17 @@
 #include "codegen/cuda_analysis.h"
+#include <fmt/format.h>
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <span>
 #include <utility>
+#include "codegen/pipeline_stages.h"
 #include "layout/tv_layout.h"
+#include "synth/sites.h"
+#include "synth/synthesize.h"
 #include "target/instruction.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {
@@ -11,9 +19,12 @@ using layout::ThreadDigit;
 using target::Method;
 
 bool loop_runs(const synth::Bounds& bounds, const Index& begin, const Index& end) {
-  if (end.op() == IndexOp::min)
-    return loop_runs(bounds, begin, end.left()) && loop_runs(bounds, begin, end.right());
-  return bounds.of(begin).high < bounds.of(end).low || bounds.of(end - begin).low > 0;
+  if (end.op() == IndexOp::min) {
+    const bool before_left = loop_runs(bounds, begin, end.left());
+    return before_left && loop_runs(bounds, begin, end.right());
+  }
+  const bool apart = bounds.of(begin).high < bounds.of(end).low;
+  return apart || bounds.of(end - begin).low > 0;
 }
 
 // Looks for the product that follows a fill with zeros.
@@ -122,14 +133,15 @@ bool CudaAnalysis::is_single_thread(int role) const {
 }
 
 int CudaAnalysis::cluster_reductions() const {
-  return static_cast<int>(std::ranges::count_if(
-      sites, [](const synth::Site& site) { return site.statement->is<ClusterReduce>(); }));
+  const auto reduces = [](const synth::Site& site) { return site.statement->is<ClusterReduce>(); };
+  return static_cast<int>(std::ranges::count_if(sites, reduces));
 }
 
 int warp_levels(const layout::TvLayout& layout, size_t axis) {
-  return static_cast<int>(std::ranges::count_if(
-      thread_digits(layout, true),
-      [&](const ThreadDigit& digit) { return digit.step[axis] != 0 && !digit.of_lane(); }));
+  const auto is_level = [&](const ThreadDigit& digit) {
+    return digit.step[axis] != 0 && !digit.of_lane();
+  };
+  return static_cast<int>(std::ranges::count_if(thread_digits(layout, true), is_level));
 }
 
 bool crosses_warps(const layout::TvLayout& layout, size_t axis) {
@@ -137,10 +149,9 @@ bool crosses_warps(const layout::TvLayout& layout, size_t axis) {
 }
 
 bool warps_hold_own_rows(const layout::TvLayout& layout, int role_threads) {
-  return layout.threads() == role_threads &&
-         std::ranges::all_of(thread_digits(layout, true), [](const ThreadDigit& digit) {
-           return digit.moves() || digit.of_lane();
-         });
+  if (layout.threads() != role_threads) return false;
+  const auto own = [](const ThreadDigit& digit) { return digit.moves() || digit.of_lane(); };
+  return std::ranges::all_of(thread_digits(layout, true), own);
 }
 
 std::map<PipelineId, bool> lagging_in(const CudaAnalysis& analysis, const Body& body) {

@@ -2,12 +2,31 @@
 // (cuda_*.cpp).
 #pragma once
 #include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <span>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/cuda_analysis.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
 #include "codegen/synchronization.h"
 #include "codegen/terms.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
+#include "synth/sites.h"
+#include "synth/synthesize.h"
+#include "target/capabilities.h"
+#include "target/instruction.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 using layout::ThreadDigit, layout::TvLayout, synth::InstructionChoice, synth::Sides,
@@ -73,15 +92,26 @@ class CudaEmitter : Emitter {
   // The values for the places of resources/kernel/cuda.cu. `together`: blocks of a cluster reach
   // into each other up to their end.
   nlohmann::json record(bool together) const;
+  nlohmann::json packed_record(TensorId id) const;
+  nlohmann::json shared_record(TensorId id) const;
+  nlohmann::json pipeline_record(PipelineId id, int64_t full) const;
+  void declare_registers();
 
   // cuda_copy.cpp
+  struct VectorMove {  // between a register tensor and memory
+    TensorId side;     // the register tensor
+    const Tile& memory;
+    const TvLayout& seen;  // the registers, by the dimensions of `memory`
+    int64_t vector;        // elements
+    bool load;
+  };
+
   void emit(const Copy& node);
-  void move_shared(TensorId side, const Tile& memory, const TvLayout& seen,
-                   const layout::MemoryLayout& layout, const Index& base, int64_t vector, bool load,
+  void copy_registers(TensorId from, TensorId to);
+  void refuse_conversion(const Tensor& src, const Tensor& dst);
+  void move_shared(const VectorMove& move, const layout::MemoryLayout& layout, const Index& base,
                    const std::optional<Index>& peer = {});
-  template <class F>
-  void move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, int64_t vector,
-                    bool load, const F& line);
+  template <class F> void move_vectors(const VectorMove& move, const F& line);
   void copy_matrices(const Sides& sides, const TvLayout& seen, const InstructionChoice& choice);
   void copy_by_threads(const Copy& node, const Sides& sides, const InstructionChoice& choice);
 
@@ -100,10 +130,11 @@ class CudaEmitter : Emitter {
     return capabilities_.fp8_tflops == 0 && is_float(dtype) && bits_of(dtype) == 8;
   }
 
-  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf,
-                         bool integers = false);
-  void as_floats(TensorId id, bool own, const char* array,
-                 const std::function<void(const std::string&)>& make);
+  using LeafText = std::function<std::string(const Value&)>;
+  using MakeFloats = std::function<void(const std::string& array)>;
+  class ValueText;
+  std::string value_text(const Value& value, const LeafText& leaf, bool integers = false);
+  void as_floats(TensorId id, bool own, const char* array, const MakeFloats& make);
   void emit(const ConvertLayout& node);
   void emit(const Bitcast& node);
   void emit(const Mma& node);
@@ -119,7 +150,7 @@ class CudaEmitter : Emitter {
   void emit(const ClusterReduce&
                 node);  // the others' parts are waited for where what they make is needed
   void finish_meeting();
-  void combine_parts(ReduceOp op, const std::string& dst, int64_t values, const std::string& slot,
+  void combine_parts(ReduceOp op, const std::string& dst, int64_t values, const std::string& part,
                      int64_t count, const Index& address);
 
   // cuda_scan.cpp
@@ -132,11 +163,11 @@ class CudaEmitter : Emitter {
   void advance(const Pipeline& pipeline, bool phase);
 
   void drain(StatementId loop, const Body& body);
-  void release_last(PipelineId id, bool more);  // more: another slot is being read
+  void release_last(PipelineId id, bool more);  // more: another stage is being read
   void fence_reads();
   void pipeline_counters(std::span<const Statement> statements);
-  Peers peers_of(PipelineId id) const;  // those whose fetches fill this block's slots of a pipeline
-  void release_stage(PipelineId id, const std::string& slot);
+  Peers peers_of(PipelineId id) const;  // those whose fetches fill a pipeline's stages here
+  void release_stage(PipelineId id, const std::string& stage);
   void emit(const Signal& node);
   void emit(const Wait& node);
   void emit(const ClusterSync&);
@@ -215,10 +246,10 @@ class CudaEmitter : Emitter {
   std::string shared_address(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string address_in(const layout::MemoryLayout& layout, const Index& base,
                          const std::vector<Index>& coordinates) const;
-  Index shared_base(TensorId id) const;  // of the current slot
+  Index shared_base(TensorId id) const;  // of the current stage
   void note_pointer(TensorId id);
   std::string note_map(TensorId global, const TensorMapSpec& spec);
-  void note_argument(TensorId id, bool tensor_map, TensorMapSpec spec = {});
+  void note_argument(TensorId id, bool tensor_map, const TensorMapSpec& spec = {});
 
   // Shared memory behind the tensors, at a multiple of 16 bytes.
   int64_t allocate(int64_t bytes);
@@ -247,7 +278,7 @@ class CudaEmitter : Emitter {
   int role_first_ = 0;
   bool single_thread_ = false;  // the code runs in one elected thread
   PipelineId stage_of_ = -1;
-  std::string stage_number_;  // the current slot's number while inside Produce or Consume
+  std::string stage_number_;  // the current stage's number while inside Produce or Consume
 
   struct Meeting {
     TensorId made;

@@ -1,6 +1,21 @@
 // Coordinates, conditions and addresses: how a register layout meets a memory tile.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <span>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/terms.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 Index CudaEmitter::digit(int64_t below, int64_t extent) {
@@ -44,15 +59,15 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, int64_t 
   std::vector<ValueLoop> loops;
   int64_t stride = 1;
   for (const auto& mode : layout.value) {
-    int64_t extent = mode.extent;
     layout::Coord step = mode.step;
-    const int64_t inside =
-        std::min(extent, std::max<int64_t>(1, vector / stride));  // part of the vector
+    const int64_t left = std::max<int64_t>(1, vector / stride);  // of the vector
+    const int64_t inside = std::min(mode.extent, left);
     for (auto& s : step) s *= inside;
-    extent /= inside;
-    if (extent > 1)
-      loops.push_back(
-          {counter(fmt::format("i{}", loops.size()), extent), extent, step, stride * inside});
+    const int64_t extent = mode.extent / inside;
+    if (extent > 1) {
+      const Index variable = counter(fmt::format("i{}", loops.size()), extent);
+      loops.push_back({variable, extent, step, stride * inside});
+    }
     stride *= mode.extent;
   }
   return loops;
@@ -61,15 +76,18 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, int64_t 
 Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool registers,
                                       bool scope) {
   if (loops.empty() && scope) out_.open("{{");
-  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
-    out_.open("{2} for (int {0} = 0; {0} < {1}; ++{0}) {{", loop->variable.name(), loop->extent,
-              registers ? "WL_UNROLL" : "WL_UNROLL_8");
+  const char* unroll = registers ? "WL_UNROLL" : "WL_UNROLL_8";
+  for (const ValueLoop& loop : std::views::reverse(loops)) {
+    const auto& variable = loop.variable.name();
+    out_.open("{2} for (int {0} = 0; {0} < {1}; ++{0}) {{", variable, loop.extent, unroll);
+  }
   return {out_, loops.empty() ? scope : loops.size()};
 }
 
 // A tile's offset, by its name where a loop around has one for it.
 Index CudaEmitter::offset(const Tile& tile, size_t dim) const {
-  return tensor(tile.tensor).scope == Scope::global ? named(tile.offset[dim]) : tile.offset[dim];
+  const Index& own = tile.offset[dim];
+  return tensor(tile.tensor).scope == Scope::global ? named(own) : own;
 }
 
 Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, int64_t per) {
@@ -82,9 +100,12 @@ std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& 
                                             const std::vector<ValueLoop>& loops,
                                             size_t skip_modes) {
   std::vector<Index> all;
-  for (size_t d = 0; d < memory.extent.size(); ++d)  // of a packed tensor within the tile
-    all.push_back((tensor(memory.tensor).prepacked ? 0 : offset(memory, d)) +
-                  scaled(within(seen, d, loops, skip_modes), memory.step_along(d)));
+  const bool prepacked = tensor(memory.tensor).prepacked;
+  for (size_t d = 0; d < memory.extent.size(); ++d) {
+    const Index steps = within(seen, d, loops, skip_modes);
+    const Index inside = scaled(steps, memory.step_along(d));
+    all.push_back((prepacked ? 0 : offset(memory, d)) + inside);
+  }
   return all;
 }
 
@@ -95,28 +116,37 @@ std::string CudaEmitter::bounds_condition(const Tile& memory,
     if (!bounds_.may_exceed(program_, memory, d)) continue;
     const int64_t size = tensor(memory.tensor).shape[d];
     const std::string at = coordinates[d].text();
-    conditions.push_back(bounds_.of(coordinates[d]).low >= 0
-                             ? fmt::format("{} < {}", at, size)
-                             : fmt::format("(unsigned)({}) < {}u", at, size));
+    const bool may_be_negative = bounds_.of(coordinates[d]).low < 0;
+    if (may_be_negative)
+      conditions.push_back(fmt::format("(unsigned)({}) < {}u", at, size));
+    else
+      conditions.push_back(fmt::format("{} < {}", at, size));
   }
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
 
+namespace {
+bool exceeds_2_gib(const Tensor& t) {
+  return bytes_of(t.dtype, element_count(t.shape)) > (int64_t{1} << 31);
+}
+}  // namespace
+
 // Of loads a sum stays a factor of its own: addresses that differ by a constant alone would share
 // their sums, which takes registers.
 Index factor_in(const Tensor& t, const Index& index) {
-  const bool wide = bytes_of(t.dtype, element_count(t.shape)) > (int64_t{1} << 31);
-  if (index.constant() || (!wide && (per_byte(t.dtype) > 1 || index.op() != IndexOp::add)))
-    return index;
-  return Index::variable(fmt::format("{}({})", wide ? "(long long)" : "", index.text()));
+  const bool wide = exceeds_2_gib(t);
+  const bool apart = index.op() == IndexOp::add && per_byte(t.dtype) == 1;
+  if (index.constant() || (!wide && !apart)) return index;
+  const char* cast = wide ? "(long long)" : "";
+  return Index::variable(fmt::format("{}({})", cast, index.text()));
 }
 
 std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Index>& coordinates,
                                         bool store) const {
   Index at = 0;  // in elements
   const Tensor& t = tensor(memory.tensor);
-  if (store && bytes_of(t.dtype, element_count(t.shape)) <= (int64_t{1} << 31) &&
-      per_byte(t.dtype) == 1) {
+  const int per = per_byte(t.dtype);
+  if (store && !exceeds_2_gib(t) && per == 1) {
     // Where a thread stores along several loops: the address of its first element, and the others'
     // distances to it, which are constants in the instruction. One loop's few stores have registers
     // to spare.
@@ -130,24 +160,24 @@ std::string CudaEmitter::global_address(const Tile& memory, const std::vector<In
     if (others.depends_on("i1"))
       return fmt::format("{} + ({})", plus(name(memory.tensor), first), others.text());
   }
-  for (size_t d = 0; d < coordinates.size(); ++d)
-    at = at + (t.strides[d] == 1 ? coordinates[d] : factor_in(t, coordinates[d])) * t.strides[d];
-  return plus(name(memory.tensor),
-              per_byte(t.dtype) > 1 ? quotient(at, per_byte(t.dtype), bounds_) : at);
+  for (size_t d = 0; d < coordinates.size(); ++d) {
+    const int64_t stride = t.strides[d];
+    const Index& along = coordinates[d];
+    at = at + (stride == 1 ? along : factor_in(t, along)) * stride;
+  }
+  return plus(name(memory.tensor), per > 1 ? quotient(at, per, bounds_) : at);
 }
 
 Index CudaEmitter::shared_base(TensorId id) const {
   const Index start = Index::variable(name(id));
   if (!is_stage(id)) return start;
   const PipelineId pipeline = tensor(id).pipeline;
-  const auto& [stages, slots] =
-      std::pair(program_.pipeline(pipeline).stages, program_.pipeline(pipeline).name);
-  if (stages == 1) return start;
-  // One that is consumed around what is going on has a number of its own.
-  const std::string slot = pipeline == stage_of_
-                               ? stage_number_
-                               : slots + (analysis_.has_barriers(pipeline) ? "_slot" : "_read");
-  return start + Index::variable(slot) * solution_.stage_bytes.at(id);
+  const Pipeline& stages = program_.pipeline(pipeline);
+  if (stages.stages == 1) return start;
+  std::string stage = stage_number_;
+  if (pipeline != stage_of_)  // consumed around what is going on: it has a number of its own
+    stage = stages.name + (analysis_.has_barriers(pipeline) ? "_slot" : "_read");
+  return start + Index::variable(stage) * solution_.stage_bytes.at(id);
 }
 
 std::string CudaEmitter::shared_address(const Tile& memory,
@@ -162,8 +192,9 @@ std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const In
     offset = offset + offset_in(coordinates[d], layout.dims[d], bounds_);
   const int bits = layout.element_bits;
   offset = bits < 8 ? quotient(offset, 8 / bits, bounds_) : scaled(offset, bits / 8);
-  if (!layout.swizzle.bits) return (base + offset).text();
-  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", base.text(), layout.swizzle.bits,
-                     layout.swizzle.base, layout.swizzle.shift, offset.text());
+  const auto& swizzle = layout.swizzle;
+  if (!swizzle.bits) return (base + offset).text();
+  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", base.text(), swizzle.bits, swizzle.base,
+                     swizzle.shift, offset.text());
 }
 }  // namespace warploom::codegen

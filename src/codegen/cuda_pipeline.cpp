@@ -5,7 +5,22 @@
 // are full: then that stage is the one just read, and a barrier of its own stands before
 // the Produce. And what blocks have with each other: fetches that a cluster shares, flags.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/pipeline_stages.h"
+#include "codegen/synchronization.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
@@ -49,9 +64,10 @@ void CudaEmitter::emit(const Produce& node) {
     for (const Statement& statement : node.body)
       if (const auto* copy = statement.as<Copy>())
         bytes += bytes_of(tensor(copy->dst.tensor).dtype, element_count(copy->dst.extent));
+    const char* reach = peers_of(node.pipeline).blocks() > 1 ? "_cluster" : "";
     if (fills_again(program_, node.pipeline))
       out_.line("wl::mbarrier_wait{1}({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name,
-                peers_of(node.pipeline).blocks() > 1 ? "_cluster" : "");
+                reach);
     out_.line("wl::mbarrier_arrive_expect_tx({0}_full + 8 * {0}_slot, {1});", pipeline.name, bytes);
     body(node.body);
     advance(pipeline, true);
@@ -132,10 +148,12 @@ void CudaEmitter::drain(StatementId loop, const Body& body) {
     if (reads) fence_reads();
     release_last(id, false);
   }
-  const bool by_threads = std::ranges::any_of(pipelines_in(program_, body), [&](const auto& one) {
-    return one.second && !analysis_.has_barriers(one.first);
-  });
-  if (by_threads) out_.line("wl::cp_async_wait<0>();");
+  const auto by_cp_async = [&](const auto& one) {
+    const auto& [id, use] = one;
+    return use && !analysis_.has_barriers(id);
+  };
+  const bool any_by_cp_async = std::ranges::any_of(pipelines_in(program_, body), by_cp_async);
+  if (any_by_cp_async) out_.line("wl::cp_async_wait<0>();");
 }
 
 Peers peers_along(const Program& program, const std::string& dimensions) {
@@ -155,36 +173,40 @@ Peers peers_along(const Program& program, const std::string& dimensions) {
     }
     stride = above;
   }
-  peers.mask = peers.blocks() == total
-                   ? std::to_string(peers.ranks)
-                   : fmt::format("({} << ({}))", peers.ranks, (cluster_rank() - own).text());
+  if (peers.blocks() == total) {
+    peers.mask = std::to_string(peers.ranks);
+  } else {
+    const Index first = cluster_rank() - own;
+    peers.mask = fmt::format("({} << ({}))", peers.ranks, first.text());
+  }
   return peers;
 }
 
 Peers CudaEmitter::peers_of(PipelineId id) const {
   Peers all;
   std::set<std::string> masks;
-  for (const auto& site : analysis_.sites)
-    if (const auto* copy = site.statement->as<Copy>(); copy && site.producing == id) {
-      const Peers some = peers_along(program_, copy->multicast);
-      all.ranks |= some.ranks;
-      if (some.blocks() > 1) masks.insert(some.mask);
-    }
+  for (const auto& site : analysis_.sites) {
+    const auto* copy = site.statement->as<Copy>();
+    if (!copy || site.producing != id) continue;
+    const Peers some = peers_along(program_, copy->multicast);
+    all.ranks |= some.ranks;
+    if (some.blocks() > 1) masks.insert(some.mask);
+  }
   if (all.blocks() == cluster_size(program_)) masks = {std::to_string(all.ranks)};
   all.mask = fmt::format("{}", fmt::join(masks, " | "));
   return all;
 }
 
 // Each consuming warp releases the stage in every block whose fetches reach this one.
-void CudaEmitter::release_stage(PipelineId id, const std::string& slot) {
+void CudaEmitter::release_stage(PipelineId id, const std::string& stage) {
   const std::string& name = program_.pipeline(id).name;
   if (peers_of(id).blocks() > 1)
     out_.line(
         "if ({0}_peers >> wl::lane() & 1) wl::mbarrier_arrive_cluster({0}_empty + 8 * {1}, "
         "wl::lane());",
-        name, slot);
+        name, stage);
   else
-    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, slot);
+    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, stage);
 }
 
 void CudaEmitter::emit(const Signal& node) {
@@ -192,13 +214,14 @@ void CudaEmitter::emit(const Signal& node) {
   const auto one = out_.block_if(single_thread_ ? "" : "t == 0");
   if (!sync_.at({at_->id, SyncPart::inside, 1}).empty())
     out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
-  out_.line("wl::signal_flag({}, {});", place_in(node.flag, node.flag.offset).address,
-            node.by.text());
+  const Place flag = place_in(node.flag, node.flag.offset);
+  out_.line("wl::signal_flag({}, {});", flag.address, node.by.text());
 }
 
 void CudaEmitter::emit(const Wait& node) {
-  out_.line("{}wl::wait_flag({}, {});", single_thread_ ? "" : "if (t == 0) ",
-            place_in(node.flag, node.flag.offset).address, node.least.text());
+  const char* guard = single_thread_ ? "" : "if (t == 0) ";
+  const Place flag = place_in(node.flag, node.flag.offset);
+  out_.line("{}wl::wait_flag({}, {});", guard, flag.address, node.least.text());
   synchronize(SyncPart::inside);
 }
 

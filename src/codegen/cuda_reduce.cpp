@@ -1,8 +1,23 @@
 // Reductions: over a thread's own values, then across lanes by butterflies, then across warps
 // through shared memory, then across the blocks of a cluster through each other's shared memory.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/synchronization.h"
+#include "codegen/terms.h"
+#include "layout/tv_layout.h"
+#include "tile/index.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {
@@ -15,11 +30,14 @@ std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
 }
 
 bool lanes_pair_up(const TvLayout& layout, size_t axis) {
-  return std::ranges::all_of(thread_digits(layout), [&](const ThreadDigit& mode) {
-    const int64_t inside = mode.of_lane() ? std::min(mode.extent, 32 / mode.below) : mode.extent;
-    return mode.extent % inside == 0 &&
-           (mode.step[axis] == 0 || !mode.of_lane() || 32 % (mode.below * inside) == 0);
-  });
+  const auto pairs_up = [&](const ThreadDigit& mode) {
+    int64_t inside = mode.extent;  // the warp
+    if (mode.of_lane()) inside = std::min(mode.extent, 32 / mode.below);
+    if (mode.extent % inside != 0) return false;
+    const bool reduced = mode.of_lane() && mode.step[axis] != 0;
+    return !reduced || 32 % (mode.below * inside) == 0;
+  };
+  return std::ranges::all_of(thread_digits(layout), pairs_up);
 }
 
 // Reductions combine floats; a result of another type is rounded once, at the end.
@@ -27,7 +45,8 @@ void CudaEmitter::emit(const Reduce& node) {
   if (in_integers(program_, *at_))
     return refuse("whole numbers are reduced across threads", "floats, or a loop of maps",
                   tile::print(program_, *at_), "reduce them in a loop, one element a turn");
-  as_floats(node.dst, tensor(node.dst).dtype == Dtype::f32, "total", [&](const std::string& dst) {
+  const bool own = tensor(node.dst).dtype == Dtype::f32;
+  as_floats(node.dst, own, "total", [&](const std::string& dst) {
     reduce_own_values(node, dst);
     if (reduce_lanes(node, dst)) reduce_warps(node, dst);
   });
@@ -40,9 +59,10 @@ void CudaEmitter::reduce_own_values(const Reduce& node, const std::string& dst) 
   const auto axis = static_cast<size_t>(node.axis);
   const int64_t dst_values = registers(node.dst).values();
   const auto loops = value_loops(src, 1);
-  const int64_t chains = loops.empty() || loops[0].step[axis] == 0 ? 1 : loops[0].extent;
-  const bool many = chains > 1 && std::has_single_bit(static_cast<uint64_t>(chains)) &&
-                    src.values() >= 32 * dst_values;
+  const bool along_axis = !loops.empty() && loops[0].step[axis] != 0;
+  const int64_t chains = along_axis ? loops[0].extent : 1;
+  const bool in_pairs = std::has_single_bit(static_cast<uint64_t>(chains));
+  const bool many = chains > 1 && in_pairs && src.values() >= 32 * dst_values;
   Digits kept;
   for (const ValueLoop& loop : loops)
     if (loop.step[axis] == 0) kept.add(loop.variable, loop.extent);
@@ -118,14 +138,14 @@ void CudaEmitter::reduce_warps(const Reduce& node, const std::string& dst) {
   const int64_t row = (by_lanes ? 1 : others.count * dst_values) * 4;
   const int64_t next = by_lanes ? warps.count * 4 : 4;
   const Index place = shared_at(allocate(warps.count * others.count * dst_values * 4));
-  const Index own =
-      place + scaled(others.number, next) + Index::variable("i") * (others.count * next);
+  const Index value = Index::variable("i") * (others.count * next);
+  const Index own = place + scaled(others.number, next) + value;
   synchronize(SyncPart::inside, 0);
   {
     const auto guard = out_.block_if(fmt::format("{}", fmt::join(writers, " && ")));
+    const Index of_warp = own + scaled(warps.number, row);
     out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", dst_values);
-    out_.line("  wl::st_shared<4>({}, wl::at({}, i));", (own + scaled(warps.number, row)).text(),
-              dst);
+    out_.line("  wl::st_shared<4>({}, wl::at({}, i));", of_warp.text(), dst);
   }
   synchronize(SyncPart::inside, 1);
   if (!by_lanes) {
@@ -146,7 +166,8 @@ void CudaEmitter::reduce_warps(const Reduce& node, const std::string& dst) {
 // where every warp has rows of its own, all its lanes, since other warps neither read nor fill
 // their parts.
 void CudaEmitter::emit(const ClusterReduce& node) {
-  as_floats(node.dst, tensor(node.dst).dtype == Dtype::f32, "total", [&](const std::string& dst) {
+  const bool own_array = tensor(node.dst).dtype == Dtype::f32;
+  as_floats(node.dst, own_array, "total", [&](const std::string& dst) {
     if (dst == "total") assign(dst, registers(node.dst).values(), as_float(node.dst));
     const int64_t blocks = cluster_size(program_);
     const TvLayout& layout = registers(node.dst);
@@ -159,28 +180,28 @@ void CudaEmitter::emit(const ClusterReduce& node) {
     synchronize(SyncPart::inside);
     const Index parity = Index::variable("(meeting & 1)");
     const Index met = Index::variable("met") + parity * kBarrierBytes;
-    const Index own = place + parity * (blocks * row) + scaled(others.number, values * 4) +
-                      Index::variable("i") * 4;
+    const Index buffer = place + parity * (blocks * row);
+    const Index own = buffer + scaled(others.number, values * 4) + Index::variable("i") * 4;
     out_.line("if (t == 0) wl::mbarrier_arrive_expect_tx({}, {});", met.text(), blocks * row);
     {
-      const bool in_all =
-          others.count == 1;  // threads, of which the first then store to a peer each
+      const bool in_all = others.count == 1;  // threads: the first then store to a peer each
       const std::string peer = in_all ? "t" : "peer";
-      const auto guard =
-          out_.block_if(in_all ? fmt::format("t < {}", blocks) : first_replica(layout));
+      const std::string senders = in_all ? fmt::format("t < {}", blocks) : first_replica(layout);
+      const auto guard = out_.block_if(senders);
       const auto peers = in_all ? Writer::Block{out_, 0}
                                 : out_.block("for (int peer = 0; peer < {}; ++peer) {{", blocks);
+      const Index of_block = own + Index::variable("wl::cluster_rank()") * row;
       out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", values);
       out_.line("  wl::st_async<4>(wl::mapa({}, {}), wl::at({}, i), wl::mapa({}, {}));",
-                (own + Index::variable("wl::cluster_rank()") * row).text(), peer, dst, met.text(),
-                peer);
+                of_block.text(), peer, dst, met.text(), peer);
     }
-    meeting_ = Meeting{node.dst, [=, this, op = node.op] {
-                         out_.line("wl::mbarrier_wait_cluster({}, meeting >> 1 & 1);", met.text());
-                         combine_parts(op, dst, values, "peer", blocks,
-                                       own + Index::variable("peer") * row);
-                         out_.line("++meeting;");
-                       }};
+    const Index of_peer = own + Index::variable("peer") * row;
+    const auto finish = [=, this, op = node.op] {
+      out_.line("wl::mbarrier_wait_cluster({}, meeting >> 1 & 1);", met.text());
+      combine_parts(op, dst, values, "peer", blocks, of_peer);
+      out_.line("++meeting;");
+    };
+    meeting_ = Meeting{node.dst, finish};
     if (dst == "total") finish_meeting();
   });
 }
@@ -189,12 +210,12 @@ void CudaEmitter::finish_meeting() {
   if (const auto meeting = std::exchange(meeting_, std::nullopt)) meeting->finish();
 }
 
-// The parts that lie in `count` slots, numbered by `slot`, one after another into dst; the i-th
-// value's address in one of them.
+// `count` parts, numbered by the variable `part`, one after another into dst; the i-th value's
+// address in one of them.
 void CudaEmitter::combine_parts(ReduceOp op, const std::string& dst, int64_t values,
-                                const std::string& slot, int64_t count, const Index& address) {
+                                const std::string& part, int64_t count, const Index& address) {
   assign(dst, values, float_text(reduction_of(op).identity));
-  const auto slots = unrolled(slot, count);
+  const auto parts = unrolled(part, count);
   const auto each = unrolled("i", values);
   out_.line("WL_REG(float, other, 1);");
   out_.line("wl::ld_shared<4>(wl::at(other, 0), {});", address.text());

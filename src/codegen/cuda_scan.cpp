@@ -6,8 +6,21 @@
 //
 //   row of 1024 on 64 threads, value [4:1] thread [64:4] value [4:256]
 //   →  3 steps in a thread; 5 shuffles and a part a warp; 3 steps in a thread
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/synchronization.h"
+#include "codegen/terms.h"
+#include "layout/tv_layout.h"
+#include "tile/index.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {
@@ -108,10 +121,14 @@ void CudaEmitter::ScanText::over_values(const ScanLevel& level) {
   const Index& counter = loops_[level.value].variable;
   std::erase_if(rest_, [&](const ValueLoop& loop) { return loop.variable.same(counter); });
   const auto others = out_.open_loops(rest_);
-  const auto turns = node_.reverse ? text.block("WL_UNROLL for (int {0} = {1}; {0} >= 0; --{0}) {{",
-                                                counter.name(), level.extent - 2)
-                                   : text.block("WL_UNROLL for (int {0} = 1; {0} < {1}; ++{0}) {{",
-                                                counter.name(), level.extent);
+  const std::string& variable = counter.name();
+  const auto in_order = [&] {
+    if (node_.reverse)
+      return text.block("WL_UNROLL for (int {0} = {1}; {0} >= 0; --{0}) {{", variable,
+                        level.extent - 2);
+    return text.block("WL_UNROLL for (int {0} = 1; {0} < {1}; ++{0}) {{", variable, level.extent);
+  };
+  const auto turns = in_order();
   auto before = done_;
   before[level.value].variable = counter + (node_.reverse ? 1 : -1);
   text.line("const float before = {}[{}];", total_, value_index(before).text());
@@ -163,9 +180,9 @@ Index CudaEmitter::ScanText::pass_through_shared(const ScanLevel& level, const I
   {
     const auto guard = out_.out_.block_if(fmt::format("{}", fmt::join(first_, " && ")));
     const auto turns = out_.open_loops(rest_);
-    out_.out_.line("wl::st_shared<4>({}, wl::at({}, {}));",
-                   (base + scaled(place_along, others_bytes_)).text(), held,
-                   value_index(done_).text());
+    const Index address = base + scaled(place_along, others_bytes_);
+    const Index value = value_index(done_);
+    out_.out_.line("wl::st_shared<4>({}, wl::at({}, {}));", address.text(), held, value.text());
   }
   out_.synchronize(SyncPart::inside, 2 * warp_level_ + 1);
   ++warp_level_;
@@ -177,18 +194,18 @@ void CudaEmitter::ScanText::over_lanes(const ScanLevel& level, const std::string
   Writer& text = out_.out_;
   const std::string at = value_index(done_).text();
   const char* back = node_.reverse ? "+" : "-";  // where the lanes before lie
+  const int64_t below = level.digit->below;
   text.line("float block = {}[{}];", held, at);
   for (int64_t delta = 1; delta < level.extent; delta *= 2) {
     const auto step = text.block("{{");
-    text.line("const float lower = wl::shfl(block, (wl::lane() {} {}) & 31);", back,
-              delta * level.digit->below);
+    text.line("const float lower = wl::shfl(block, (wl::lane() {} {}) & 31);", back, delta * below);
     text.line("if ({} >= {}) block = {};", mine, delta, combine("lower", "block"));
   }
-  text.line("const float before = wl::shfl(block, (wl::lane() {} {}) & 31);", back,
-            level.digit->below);
-  if (!last)
-    text.line("total[{}] = wl::shfl(block, wl::lane() {} {});", at, node_.reverse ? "& ~" : "|",
-              (level.extent - 1) * level.digit->below);
+  text.line("const float before = wl::shfl(block, (wl::lane() {} {}) & 31);", back, below);
+  if (last) return;
+  const char* to_last = node_.reverse ? "& ~" : "|";
+  const int64_t digit_bits = (level.extent - 1) * below;
+  text.line("total[{}] = wl::shfl(block, wl::lane() {} {});", at, to_last, digit_bits);
 }
 
 void CudaEmitter::ScanText::over_warps(const ScanLevel& level, const std::string& mine,

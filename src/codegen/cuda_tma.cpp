@@ -3,8 +3,24 @@
 //
 //   128 rows of 128 elements of bf16, atoms of 64 elements     2 calls of a box {64, 128}
 //   the same, multicast to 2 blocks                            each block fetches one atom for both
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/launch_list.h"
+#include "codegen/synchronization.h"
+#include "codegen/terms.h"
+#include "layout/memory_layout.h"
+#include "synth/sites.h"
 #include "synth/solve.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {
@@ -107,11 +123,13 @@ CudaEmitter::TmaCopy::TmaCopy(CudaEmitter& emitter, const Copy& copy, const Side
 
 void CudaEmitter::TmaCopy::write() {
   const int blocks = boxes_.among.blocks();
-  if (!boxes_.by_atoms && boxes_.rows % (8 * blocks) != 0)
-    return out_.refuse("a multicast cannot be fetched in equal parts",
-                       fmt::format("a multiple of {} panels or of {} rows", blocks, 8 * blocks),
-                       fmt::format("{} panels of {} rows", boxes_.atoms, boxes_.rows),
+  const bool in_equal_parts = boxes_.by_atoms || boxes_.rows % (8 * blocks) == 0;
+  if (!in_equal_parts) {
+    const auto fitting = fmt::format("a multiple of {} panels or of {} rows", blocks, 8 * blocks);
+    const auto found = fmt::format("{} panels of {} rows", boxes_.atoms, boxes_.rows);
+    return out_.refuse("a multicast cannot be fetched in equal parts", fitting, found,
                        "take a smaller cluster or a larger tile");
+  }
   const std::string map = out_.note_map(global_.tensor, map_spec());
   if (load_) return calls(map);
   out_.synchronize(SyncPart::inside);
@@ -159,28 +177,33 @@ Index CudaEmitter::TmaCopy::coordinate(size_t dim, const Index& atom, int64_t ro
 // Atoms follow each other, each with all its rows.
 std::string CudaEmitter::TmaCopy::address(const Index& atom, int64_t row_box) const {
   const int64_t atom_bytes = bytes_of(held_, boxes_.rows * boxes_.atom);
-  const int64_t share_bytes = boxes_.by_atoms ? boxes_.my_atoms * atom_bytes
-                                              : bytes_of(held_, boxes_.my_rows * boxes_.atom);
+  int64_t share_bytes = bytes_of(held_, boxes_.my_rows * boxes_.atom);
+  if (boxes_.by_atoms) share_bytes = boxes_.my_atoms * atom_bytes;
   const int64_t box_bytes = bytes_of(held_, row_box * boxes_.box_rows() * boxes_.atom);
   const Index mine = scaled(boxes_.among.share, share_bytes);
-  return (out_.shared_base(shared_.tensor) + atom * atom_bytes + mine + box_bytes).text();
+  const Index start = out_.shared_base(shared_.tensor);
+  return (start + atom * atom_bytes + mine + box_bytes).text();
 }
 
 void CudaEmitter::TmaCopy::call(const std::string& map, const Index& atom, int64_t row_box) {
   std::vector<std::string> coordinates;
   for (const size_t d : order_) coordinates.push_back(coordinate(d, atom, row_box).text());
   const std::string at = address(atom, row_box);
+  std::string call = choice_.instruction->call;
   if (!load_) {
-    const std::string call = copy_.combine ? fmt::format("wl::tma_reduce_add<{}>",
-                                                         cuda_type(per_ > 1 ? Dtype::u8 : held_))
-                                           : choice_.instruction->call;
+    const Dtype element = per_ > 1 ? Dtype::u8 : held_;
+    if (copy_.combine) call = fmt::format("wl::tma_reduce_add<{}>", cuda_type(element));
     return out_.out_.line("{}({}, {}, {});", call, map, at, fmt::join(coordinates, ", "));
   }
-  const bool multicast = boxes_.among.blocks() > 1;
   const PipelineId pipeline = out_.tensor(shared_.tensor).pipeline;
-  out_.out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice_.instruction->call,
-                 multicast ? "_multicast" : "", at, map, out_.program_.pipeline(pipeline).name,
-                 out_.stage_number_, multicast ? boxes_.among.mask + ", " : "",
+  const std::string& full_of = out_.program_.pipeline(pipeline).name;
+  const std::string barrier = fmt::format("{}_full + 8 * {}", full_of, out_.stage_number_);
+  std::string mask;
+  if (boxes_.among.blocks() > 1) {
+    call += "_multicast";
+    mask = boxes_.among.mask + ", ";
+  }
+  out_.out_.line("{}({}, {}, {}, {}{});", call, at, map, barrier, mask,
                  fmt::join(coordinates, ", "));
 }
 

@@ -1,6 +1,23 @@
 #include "codegen/launch_check.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "layout/memory_layout.h"
 
 namespace warploom {
 namespace {
@@ -29,14 +46,17 @@ constexpr size_t kMostRank = 64;
 constexpr size_t kMostMapRank = 5;
 constexpr size_t kMostName = 4096;
 
+constexpr const char* kMakeAgain = "make it again with `warploom optimize`";
+
 tl::unexpected<Error> unfit(std::string place, std::string expected, std::string found) {
   return fail({ErrorCode::kPlanInvalid, "a launch list cannot be launched", std::move(place),
-               std::move(expected), std::move(found), "make it again with `warploom optimize`"});
+               std::move(expected), std::move(found), kMakeAgain});
 }
 
 Status within(const std::string& place, int64_t value, Range range) {
   if (value >= range.least && value <= range.most) return ok();
-  return unfit(place, fmt::format("{} to {}", range.least, range.most), std::to_string(value));
+  const std::string expected = fmt::format("{} to {}", range.least, range.most);
+  return unfit(place, expected, std::to_string(value));
 }
 
 // The product where it is at most `most`; numbers are not below 0.
@@ -55,8 +75,9 @@ bool is_symbol(const std::string& name) {
   const auto fits = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
   };
-  return !name.empty() && name.size() <= 1024 && std::ranges::all_of(name, fits) &&
-         std::isdigit(static_cast<unsigned char>(name[0])) == 0;
+  if (name.empty() || name.size() > 1024) return false;
+  const bool begins_with_digit = std::isdigit(static_cast<unsigned char>(name[0])) != 0;
+  return !begins_with_digit && std::ranges::all_of(name, fits);
 }
 
 class Check {
@@ -65,11 +86,9 @@ class Check {
 
   Status whole() {
     WARPLOOM_CHECK(architecture());
-    const std::pair<const char*, const std::vector<BufferSpec>*> kinds[] = {
-        {"inputs", &list_.inputs}, {"outputs", &list_.outputs}, {"workspaces", &list_.workspaces}};
-    for (const auto& [kind, buffers] : kinds)
-      for (size_t i = 0; i < buffers->size(); ++i)
-        WARPLOOM_CHECK(buffer(fmt::format("{}[{}]", kind, i), (*buffers)[i]));
+    WARPLOOM_CHECK(buffers("inputs", list_.inputs));
+    WARPLOOM_CHECK(buffers("outputs", list_.outputs));
+    WARPLOOM_CHECK(buffers("workspaces", list_.workspaces));
     if (list_.kernels.empty()) return unfit("kernels", "at least one", "none");
     for (size_t i = 0; i < list_.kernels.size(); ++i)
       WARPLOOM_CHECK(kernel(fmt::format("kernels[{}]", i), list_.kernels[i]));
@@ -90,8 +109,8 @@ class Check {
       if (number >= list_.kernels.size() || (i > 0 && number <= list_.prepare[i - 1]))
         return unfit(place, "numbers of kernels, ascending", std::to_string(number));
       for (const Argument& arg : list_.kernels[number].args) {
-        const bool constant =
-            std::ranges::find(list_.constants, arg.buffer) != list_.constants.end();
+        const auto& constants = list_.constants;
+        const bool constant = std::ranges::find(constants, arg.buffer) != constants.end();
         if (!constant && !is_in(list_.workspaces, arg.buffer))
           return unfit(place, "a kernel of constants and workspaces alone", arg.buffer);
       }
@@ -107,13 +126,23 @@ class Check {
     return unfit("arch", "the name of an architecture", list_.arch);
   }
 
+  Status buffers(const char* kind, const std::vector<BufferSpec>& specs) {
+    for (size_t i = 0; i < specs.size(); ++i)
+      WARPLOOM_CHECK(buffer(fmt::format("{}[{}]", kind, i), specs[i]));
+    return ok();
+  }
+
   Status buffer(const std::string& place, const BufferSpec& spec) {
-    if (spec.name.empty() || spec.name.size() > kMostName)
-      return unfit(place + ".name", fmt::format("1 to {} bytes", kMostName),
-                   fmt::format("{} bytes", spec.name.size()));
-    if (spec.shape.size() > kMostRank)
-      return unfit(place + ".shape", fmt::format("at most {} dimensions", kMostRank),
-                   std::to_string(spec.shape.size()));
+    const size_t length = spec.name.size();
+    if (length == 0 || length > kMostName) {
+      const std::string expected = fmt::format("1 to {} bytes", kMostName);
+      return unfit(place + ".name", expected, fmt::format("{} bytes", length));
+    }
+    const size_t rank = spec.shape.size();
+    if (rank > kMostRank) {
+      const std::string expected = fmt::format("at most {} dimensions", kMostRank);
+      return unfit(place + ".shape", expected, std::to_string(rank));
+    }
     for (const int64_t size : spec.shape) WARPLOOM_CHECK(within(place + ".shape", size, kSize));
     const auto elements = product(spec.shape, kMostBytes);
     const int64_t bytes = elements ? bytes_of(spec.dtype, *elements) : kMostBytes;
@@ -121,8 +150,7 @@ class Check {
     if (bytes >= kMostBytes || total_bytes_ > kMostBytes)
       return fail({ErrorCode::kPlanTooLarge, "a launch list needs more memory than any machine has",
                    place + ".shape", fmt::format("at most {} bytes of all buffers", kMostBytes),
-                   fmt::format("[{}]", fmt::join(spec.shape, ", ")),
-                   "make it again with `warploom optimize`"});
+                   fmt::format("[{}]", fmt::join(spec.shape, ", ")), kMakeAgain});
     if (!buffers_.emplace(spec.name, bytes).second)
       return unfit(place + ".name", "a name that no other buffer has", spec.name);
     return ok();
@@ -130,19 +158,20 @@ class Check {
 
   Status kernel(const std::string& place, const Kernel& kernel) const {
     if (!is_symbol(kernel.name)) return unfit(place + ".name", "a C identifier", kernel.name);
-    const std::array<Range, 3> grid =
-        gpu_ ? std::array{kGridX, kGridYZ, kGridYZ} : std::array{kCpuGrid, kCpuGrid, kCpuGrid};
+    std::array<Range, 3> grid = {kCpuGrid, kCpuGrid, kCpuGrid};
+    if (gpu_) grid = {kGridX, kGridYZ, kGridYZ};
     for (size_t i = 0; i < 3; ++i) WARPLOOM_CHECK(within(place + ".grid", kernel.grid[i], grid[i]));
-    if (!gpu_ && !product(kernel.grid, kCpuGrid.most))
-      return unfit(place + ".grid", fmt::format("at most {} blocks", kCpuGrid.most),
-                   fmt::format("{}", fmt::join(kernel.grid, " x ")));
+    if (!gpu_ && !product(kernel.grid, kCpuGrid.most)) {
+      const std::string expected = fmt::format("at most {} blocks", kCpuGrid.most);
+      return unfit(place + ".grid", expected, fmt::format("{}", fmt::join(kernel.grid, " x ")));
+    }
     for (const int64_t size : kernel.cluster)
       WARPLOOM_CHECK(within(place + ".cluster", size, gpu_ ? kCluster : Range{1, 1}));
     const int64_t blocks = kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2];
     WARPLOOM_CHECK(within(place + ".cluster", blocks, kCluster));
     WARPLOOM_CHECK(within(place + ".threads", kernel.threads, kThreads));
-    WARPLOOM_CHECK(
-        within(place + ".shared_bytes", kernel.shared_bytes, gpu_ ? kSharedBytes : kScratchBytes));
+    const Range memory = gpu_ ? kSharedBytes : kScratchBytes;
+    WARPLOOM_CHECK(within(place + ".shared_bytes", kernel.shared_bytes, memory));
     for (size_t i = 0; i < kernel.args.size(); ++i)
       WARPLOOM_CHECK(argument(fmt::format("{}.args[{}]", place, i), kernel.args[i]));
     return ok();
@@ -168,15 +197,17 @@ class Check {
         const auto reach = product(std::array{digit.extent - 1, digit.stride}, 8 * kMostBytes);
         furthest = reach && furthest <= 8 * bytes ? furthest + *reach : 8 * kMostBytes;
       }
-    return arg.prepacked.empty() ? ok() : within(place, furthest, {0, 8 * bytes - 1});
+    if (arg.prepacked.empty()) return ok();
+    return within(place, furthest, {0, 8 * bytes - 1});
   }
 
   static Status tensor_map(const std::string& place, const TensorMapSpec& map, int64_t bytes) {
     const size_t rank = map.dims.size();
-    if (rank < 1 || rank > kMostMapRank || map.strides_bytes.size() + 1 != rank ||
-        map.box.size() != rank)
+    const size_t boxes = map.box.size();
+    const size_t strides = map.strides_bytes.size();
+    if (rank < 1 || rank > kMostMapRank || strides + 1 != rank || boxes != rank)
       return unfit(place, "1 to 5 dims, as many in box, one less in strides_bytes",
-                   fmt::format("{}, {} and {}", rank, map.box.size(), map.strides_bytes.size()));
+                   fmt::format("{}, {} and {}", rank, boxes, strides));
     WARPLOOM_CHECK(within(place + ".dims", map.dims[0], kMapSize));
     int64_t last = bytes_of(map.dtype, map.dims[0]);  // one past the last byte
     for (size_t i = 0; i < rank; ++i) {
@@ -206,9 +237,11 @@ Status check_number(const json& number, const std::string& place) {
   constexpr int64_t kMost = int64_t{1} << 62;
   const bool narrow = place.ends_with(".threads") || place.ends_with(".swizzle_bytes");
   const int64_t most = narrow ? std::numeric_limits<int>::max() : kMost;
-  const bool fits = number.is_number_unsigned()
-                        ? number.get<uint64_t>() <= static_cast<uint64_t>(most)
-                        : number.is_number_integer() && number.get<int64_t>() >= -most;
+  bool fits = false;
+  if (number.is_number_unsigned())
+    fits = number.get<uint64_t>() <= static_cast<uint64_t>(most);
+  else if (number.is_number_integer())
+    fits = number.get<int64_t>() >= -most;
   if (fits) return ok();
   return unfit(place, fmt::format("a whole number of at most {}", most), number.dump());
 }

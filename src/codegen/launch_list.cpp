@@ -1,5 +1,14 @@
 #include "codegen/launch_list.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
+#include <string>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/launch_check.h"
 #include "tile/program.h"
 
@@ -41,11 +50,11 @@ static void to_json(json& out, const Argument& arg) {
 }
 
 static void from_json(const json& row, Argument& arg) {
-  arg = {row.at("buffer"),
-         row.contains("tensor_map"),
-         {},
-         row.value("zeroed", false),
-         row.value("atomic", false)};
+  arg = {};
+  row.at("buffer").get_to(arg.buffer);
+  arg.tensor_map = row.contains("tensor_map");
+  arg.zeroed = row.value("zeroed", false);
+  arg.atomic = row.value("atomic", false);
   arg.prepacked = row.value("packed", arg.prepacked);
   arg.written = row.value("written", false);
   if (arg.tensor_map) arg.map = row["tensor_map"];
@@ -53,15 +62,16 @@ static void from_json(const json& row, Argument& arg) {
 
 // "overlaps" is what the record calls programmatic dependent launch.
 static void to_json(json& out, const Kernel& kernel) {
-  out = {{"name", kernel.name},
-         {"source", kernel.source},
-         {"grid", kernel.grid},
-         {"cluster", kernel.cluster},
-         {"threads", kernel.threads},
-         {"shared_bytes", kernel.shared_bytes},
-         {"args", kernel.args},
-         {"overlaps", kernel.programmatic_launch},
-         {"cooperative", kernel.cooperative}};
+  out = json::object();
+  out["name"] = kernel.name;
+  out["source"] = kernel.source;
+  out["grid"] = kernel.grid;
+  out["cluster"] = kernel.cluster;
+  out["threads"] = kernel.threads;
+  out["shared_bytes"] = kernel.shared_bytes;
+  out["args"] = kernel.args;
+  out["overlaps"] = kernel.programmatic_launch;
+  out["cooperative"] = kernel.cooperative;
 }
 
 static void from_json(const json& row, Kernel& kernel) {
@@ -80,9 +90,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BufferSpec, name, dtype, shape)
 // Lists of programs before there was a prepare step have neither of its keys, nor have those that
 // prepare nothing.
 static void to_json(json& out, const LaunchList& list) {
-  out = {{"engine", list.engine},         {"arch", list.arch},
-         {"inputs", list.inputs},         {"outputs", list.outputs},
-         {"workspaces", list.workspaces}, {"kernels", list.kernels}};
+  out = json::object();
+  out["engine"] = list.engine;
+  out["arch"] = list.arch;
+  out["inputs"] = list.inputs;
+  out["outputs"] = list.outputs;
+  out["workspaces"] = list.workspaces;
+  out["kernels"] = list.kernels;
   if (!list.constants.empty()) out["constants"] = list.constants;
   if (!list.prepare.empty()) out["prepare"] = list.prepare;
 }
@@ -123,29 +137,43 @@ Kernel renamed(Kernel kernel, const std::string& symbol) {
   return kernel;
 }
 
+namespace {
+// The last argument that wants the buffer packed; null where none does.
+const Argument* packed_argument(const LaunchList& list, const std::string& buffer) {
+  const Argument* wants = nullptr;
+  for (const Kernel& kernel : list.kernels)
+    for (const Argument& arg : kernel.args)
+      if (arg.buffer == buffer && !arg.prepacked.empty()) wants = &arg;
+  return wants;
+}
+
+// Where the element that is number `place` row by row lies when packed.
+int64_t packed_place(const Argument& arg, int64_t place) {
+  int64_t to = 0;
+  int64_t left = place;  // its digits, the last dimension's first
+  for (auto dim = arg.prepacked.rbegin(); dim != arg.prepacked.rend(); ++dim)
+    for (const auto& [extent, stride] : *dim) {
+      to += left % extent * stride;
+      left /= extent;
+    }
+  return to;
+}
+}  // namespace
+
 void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::byte>>& buffers) {
   for (const BufferSpec& spec : list.inputs) {
-    const Argument* wants = nullptr;
-    for (const Kernel& kernel : list.kernels)
-      for (const Argument& arg : kernel.args)
-        if (arg.buffer == spec.name && !arg.prepacked.empty()) wants = &arg;
+    const Argument* wants = packed_argument(list, spec.name);
     if (!wants) continue;
     auto& bytes = buffers[spec.name];
     const std::vector<std::byte> rows = std::exchange(bytes, std::vector<std::byte>(bytes.size()));
     const int64_t bits = bits_of(spec.dtype);
     for (int64_t i = 0; i < spec.elements(); ++i) {
-      // digits of the place in rows, the last dimension's first
-      int64_t to = 0;
-      int64_t left = i;
-      for (auto dim = wants->prepacked.rbegin(); dim != wants->prepacked.rend(); ++dim)
-        for (const auto& [extent, stride] : *dim) {
-          to += left % extent * stride;
-          left /= extent;
-        }
+      const int64_t to = packed_place(*wants, i);
       for (int64_t bit = 0; bit < bits; ++bit) {
         const int64_t from = i * bits + bit;
         const int64_t at = to * bits + bit;
-        bytes[at / 8] |= (rows[from / 8] >> (from % 8) & std::byte{1}) << (at % 8);
+        const std::byte one = rows[from / 8] >> (from % 8) & std::byte{1};
+        bytes[at / 8] |= one << (at % 8);
       }
     }
   }
@@ -197,10 +225,11 @@ class Declarations {
     }
     if (list_.kernels.empty())
       return invalid("a line `// warploom: kernel NAME grid=… args=…`", "none");
-    for (const BufferSpec& output : list_.outputs)
-      if (std::ranges::none_of(list_.kernels,
-                               [&](const Kernel& kernel) { return has(kernel.args, output.name); }))
+    for (const BufferSpec& output : list_.outputs) {
+      const auto takes = [&](const Kernel& kernel) { return has(kernel.args, output.name); };
+      if (std::ranges::none_of(list_.kernels, takes))
         return invalid("every output of the model among some kernel's args", "no " + output.name);
+    }
     for (Kernel& kernel : list_.kernels) kernel.source = text;
     return std::move(list_);
   }
@@ -233,13 +262,13 @@ class Declarations {
     if (what != "kernel" || name.empty())
       return invalid("kernel NAME … or workspace NAME TYPE[SIZES]", text);
     const bool gpu = list_.engine == Engine::cuda;
-    const std::set<std::string> keys = {"grid", "args", "shared", "zeroed",
-                                        gpu ? "threads" : "grid"};
+    std::set<std::string> keys = {"grid", "args", "shared", "zeroed"};
+    if (gpu) keys.insert("threads");
     std::map<std::string, std::string> given;
     for (std::string word; words >> word;) {
       const size_t equals = std::min(word.find('='), word.size() - 1);
-      if (!keys.contains(word.substr(0, equals)) ||
-          !given.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
+      const std::string key = word.substr(0, equals);
+      if (!keys.contains(key) || !given.emplace(key, word.substr(equals + 1)).second)
         return invalid(fmt::format("{}=, each once", fmt::join(keys, "=, ")), word);
     }
     given.try_emplace("threads", gpu ? "128" : "1");
@@ -275,8 +304,8 @@ class Declarations {
       return invalid("a type and sizes: f32[128,64]", type + more);
     if (known(name)) return invalid("a name that no other buffer has", name);
     BufferSpec spec{name, *dtype, {}};
-    WARPLOOM_TRY(spec.shape, integers(type.substr(open + 1, type.size() - open - 2), 1,
-                                      std::vector(8, kMostElements)));
+    const std::string sizes = type.substr(open + 1, type.size() - open - 2);
+    WARPLOOM_TRY(spec.shape, integers(sizes, 1, std::vector(8, kMostElements)));
     int64_t room = kMostElements;
     for (const int64_t size : spec.shape)
       if ((room /= size) == 0) return invalid("at most 2^40 elements", type);
@@ -288,12 +317,16 @@ class Declarations {
   Result<std::vector<int64_t>> integers(const std::string& text, int64_t least,
                                         const std::vector<int64_t>& most) {
     std::vector<int64_t> out;
+    const auto fits = [&](const json& value) {
+      if (!value.is_number_integer() || out.size() == most.size()) return false;
+      return value >= least && value <= most[out.size()];
+    };
     for (const auto& value : nlohmann::json::parse("[" + text + "]", nullptr, false)) {
-      if (!value.is_number_integer() || out.size() == most.size() || value < least ||
-          value > most[out.size()])
-        return invalid(fmt::format("at most {} numbers from {} to {}", most.size(), least,
-                                   fmt::join(most, ", ")),
+      if (!fits(value)) {
+        const std::string limits = fmt::format("{}", fmt::join(most, ", "));
+        return invalid(fmt::format("at most {} numbers from {} to {}", most.size(), least, limits),
                        text);
+      }
       out.push_back(value);
     }
     if (out.empty()) return invalid("numbers, above all grid=", text);

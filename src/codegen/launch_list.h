@@ -10,6 +10,7 @@
 #pragma once
 #include <array>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"

@@ -72,9 +72,8 @@ std::vector<Life> lives_of(const LaunchList& list) {
 std::vector<size_t> by_size(const std::vector<Life>& lives) {
   std::vector<size_t> order(lives.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) {
-    return std::pair(-lives[a].bytes, lives[a].first) < std::pair(-lives[b].bytes, lives[b].first);
-  });
+  const auto key = [&](size_t i) { return std::pair(-lives[i].bytes, lives[i].first); };
+  std::ranges::stable_sort(order, {}, key);
   return order;
 }
 
@@ -127,7 +126,8 @@ Layout laid_out(const std::vector<Life>& lives, const std::vector<size_t>& order
   std::vector<size_t> placed;
   for (const size_t i : order) {
     layout.offsets[i] = lowest_offset(lives, placed, layout.offsets, i);
-    layout.bytes = std::max(layout.bytes, layout.offsets[i] + lives[i].bytes);
+    const int64_t end = layout.offsets[i] + lives[i].bytes;
+    layout.bytes = std::max(layout.bytes, end);
     placed.push_back(i);
   }
   return layout;
@@ -146,8 +146,10 @@ MemoryPlan memory_plan(const LaunchList& list) {
   const Layout sizes = laid_out(lives, by_size(lives));
   const Layout& best = sizes.bytes <= shelves.bytes ? sizes : shelves;
   MemoryPlan plan{best.bytes, {}};
-  for (size_t i = 0; i < lives.size(); ++i)
-    plan.buffers.push_back({list.workspaces[i].name, best.offsets[i], list.workspaces[i].bytes()});
+  for (size_t i = 0; i < lives.size(); ++i) {
+    const BufferSpec& workspace = list.workspaces[i];
+    plan.buffers.push_back({workspace.name, best.offsets[i], workspace.bytes()});
+  }
   return plan;
 }
 

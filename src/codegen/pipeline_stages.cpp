@@ -1,8 +1,16 @@
 #include "codegen/pipeline_stages.h"
 #include <algorithm>
 #include <climits>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 #include "base/dtype.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {
@@ -11,7 +19,11 @@ constexpr int64_t kMostTurns = 8;  // of a loop that is followed turn by turn
 using Counts = std::map<PipelineId, StagesInFlight>;
 
 StagesInFlight either(const StagesInFlight& a, const StagesInFlight& b) {
-  return {std::min(a.least, b.least), std::max(a.most, b.most), std::min(a.groups, b.groups)};
+  StagesInFlight range;
+  range.least = std::min(a.least, b.least);
+  range.most = std::max(a.most, b.most);
+  range.groups = std::min(a.groups, b.groups);
+  return range;
 }
 
 void join(Counts& counts, Counts other) {
@@ -24,8 +36,9 @@ bool rises(const Index& index, const std::string& variable) {
   if (!index.depends_on(variable) || index.op() == IndexOp::variable) return true;
   if (index.op() == IndexOp::add)
     return rises(index.left(), variable) && rises(index.right(), variable);
-  return index.op() == IndexOp::mul && index.right().constant().value_or(-1) >= 0 &&
-         rises(index.left(), variable);
+  if (index.op() != IndexOp::mul) return false;
+  const bool positive = index.right().constant().value_or(-1) >= 0;
+  return positive && rises(index.left(), variable);
 }
 
 // The pipeline of the only Produce of a loop's turn, where no later turn fills a stage once the
@@ -71,8 +84,9 @@ class StageWalk {
     StagesInFlight& now = counts[pipeline];
     const int low = step > 0 ? 0 : 1;
     const int high = step > 0 ? program_.pipeline(pipeline).stages - 1 : INT_MAX;
-    now = {std::clamp(now.least, low, high), std::clamp(now.most, low, high),
-           std::clamp(now.groups, low, high)};
+    now.least = std::clamp(now.least, low, high);
+    now.most = std::clamp(now.most, low, high);
+    now.groups = std::clamp(now.groups, low, high);
     const auto [known, fresh] = before_.try_emplace(id, now);
     if (!fresh) known->second = either(known->second, now);
     now.least += step;
@@ -163,8 +177,10 @@ StageUse use_in(const Program& program, const Consume& node) {
     for_statements(statement, [&](const Statement& one) {
       const auto* copy = one.as<Copy>();
       use.multiplies |= one.is<Mma>();
-      use.reads |= copy && program.tensor(copy->src.tensor).pipeline == node.pipeline &&
-                   program.tensor(copy->dst.tensor).scope == Scope::reg;
+      if (!copy) return;
+      const Tensor& src = program.tensor(copy->src.tensor);
+      const Tensor& dst = program.tensor(copy->dst.tensor);
+      use.reads |= src.pipeline == node.pipeline && dst.scope == Scope::reg;
     });
   return use;
 }

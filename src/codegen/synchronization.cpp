@@ -1,6 +1,21 @@
 #include "codegen/synchronization.h"
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
 #include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "codegen/cuda_analysis.h"
+#include "codegen/pipeline_stages.h"
+#include "layout/tv_layout.h"
+#include "synth/sites.h"
+#include "synth/synthesize.h"
+#include "target/instruction.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {
@@ -396,8 +411,8 @@ void SyncPass::meet(const SyncPlace& here) {
 }
 
 void SyncPass::before_write(const SyncPlace& here, const SharedPlace& memory) {
-  const bool by_tma = memory.kind == SharedPlace::Kind::tensor &&
-                      now_.tma_reads.contains(static_cast<TensorId>(memory.number));
+  const auto tensor = static_cast<TensorId>(memory.number);
+  const bool by_tma = memory.kind == SharedPlace::Kind::tensor && now_.tma_reads.contains(tensor);
   if (by_tma) {
     note(here, {SyncKind::wait_tma_reads});
     now_.tma_reads.clear();

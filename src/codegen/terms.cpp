@@ -1,5 +1,25 @@
 #include "codegen/terms.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <regex>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/error.h"
 #include "base/rendered.h"
+#include "codegen/launch_list.h"
+#include "layout/memory_layout.h"
+#include "synth/sites.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "tile/syntax.h"
 
 namespace warploom::codegen {
@@ -13,10 +33,12 @@ struct Term {
 };
 
 void add_terms(const Index& index, int64_t factor, std::vector<Term>& to) {
-  const auto times = index.op() == IndexOp::mul ? index.right().constant() : std::nullopt;
-  if (index.op() == IndexOp::add || index.op() == IndexOp::sub) {
+  std::optional<int64_t> times;
+  if (index.op() == IndexOp::mul) times = index.right().constant();
+  const bool adds = index.op() == IndexOp::add;
+  if (adds || index.op() == IndexOp::sub) {
     add_terms(index.left(), factor, to);
-    add_terms(index.right(), index.op() == IndexOp::add ? factor : -factor, to);
+    add_terms(index.right(), adds ? factor : -factor, to);
   } else if (times)
     add_terms(index.left(), factor * *times, to);
   else if (const auto number = index.constant())
@@ -141,7 +163,8 @@ std::pair<Index, Index> without_loops(const Index& index) {
   static const std::regex kLoop("\\bi[0-9]*\\b");
   std::pair<Index, Index> parts{0, 0};
   for (const Term& term : terms_of(index)) {
-    Index& part = std::regex_search(term.index.text(), kLoop) ? parts.second : parts.first;
+    const bool looped = std::regex_search(term.index.text(), kLoop);
+    Index& part = looped ? parts.second : parts.first;
     part = part + term.whole();
   }
   return parts;
@@ -187,9 +210,9 @@ bool has_coordinates(const Value& value) {
 void Emitter::refuse(std::string message, std::string expected, std::string found,
                      std::string remedy) {
   if (error_) return;
-  error_ = {
-      ErrorCode::kNoInstruction, std::move(message), at_ ? place_of(*at_) : place_of(program_),
-      std::move(expected),       std::move(found),   std::move(remedy)};
+  const std::string place = at_ ? place_of(*at_) : place_of(program_);
+  error_ = {ErrorCode::kNoInstruction, std::move(message), place,
+            std::move(expected),       std::move(found),   std::move(remedy)};
 }
 
 void set_source(Kernel& kernel, const std::string& file, nlohmann::json record) {

@@ -3,14 +3,27 @@
 //
 // A coordinate along one dimension is an offset of the program plus digits of the thread's number
 // and variables of loops over its values, each times a step. Memory modes cut it at boundaries
-// (64-element panels, say). Where no carry can cross a boundary, which the variables' ranges tell,
-// the address is linear in them, and is written as such; elsewhere it is written with / and %.
+// (swizzle atoms of 64 elements, say). Where no carry can cross a boundary, which the variables'
+// ranges tell, the address is linear in them, and is written as such; elsewhere it is written with
+// / and %.
 #pragma once
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "codegen/launch_list.h"
 #include "layout/memory_layout.h"
 #include "synth/sites.h"
 #include "target/capabilities.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 using namespace tile;  // what this room writes is of programs throughout
@@ -58,8 +71,9 @@ bool has_coordinates(const Value& value);
 class Writer {
  public:
   template <class... Args> void line(fmt::format_string<Args...> format, Args&&... args) {
-    text_ += std::string(static_cast<size_t>(depth_) * 2, ' ') +
-             fmt::format(format, std::forward<Args>(args)...) + '\n';
+    text_.append(static_cast<size_t>(depth_) * 2, ' ');
+    text_ += fmt::format(format, std::forward<Args>(args)...);
+    text_ += '\n';
   }
 
   template <class... Args> void open(fmt::format_string<Args...> format, Args&&... args) {

@@ -1,6 +1,7 @@
 #include "export/as_built.h"
 #include <fmt/format.h>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -19,10 +20,12 @@ using nlohmann::json;
 
 namespace {
 tl::unexpected<Error> unjudgeable(const fs::path& file, std::string found) {
-  return fail({ErrorCode::kBundleChanged, "a bundle's kernels cannot be judged as they are built",
-               file.string(), "kernels and headers as `warploom optimize` writes them",
-               std::move(found),
-               "judge a kernel of your own with `warploom verify FILE --problem MODEL`"});
+  Error error{ErrorCode::kBundleChanged, "a bundle's kernels cannot be judged as they are built"};
+  error.place = file.string();
+  error.expected = "kernels and headers as `warploom optimize` writes them";
+  error.found = std::move(found);
+  error.remedy = "judge a kernel of your own with `warploom verify FILE --problem MODEL`";
+  return fail(std::move(error));
 }
 
 // Writes out what a text includes of the bundle's folder, each file once, as `#pragma once` says.
@@ -88,7 +91,8 @@ class Inliner {
 std::string kernel_file_of(const json& plan, Engine engine) {
   const auto text_at = [&](const char* key) {
     const auto found = plan.find(key);
-    return found != plan.end() && found->is_string() ? found->get<std::string>() : std::string();
+    if (found == plan.end() || !found->is_string()) return std::string();
+    return found->get<std::string>();
   };
   if (const std::string said = text_at("kernel_file"); !said.empty()) return said;
   const std::string name = text_at("name");

@@ -50,33 +50,38 @@ Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const Launc
       {"Makefile", engine + "Makefile"},
       {"{{bundle}}.py", "module.py"},
       {"README.md", "README.md"}};
-  for (const auto& [path, text] : kTexts)
-    files.push_back({rendered(path, record), rendered(resource("bundle/" + text), record)});
-  for (const EmbeddedFile& part : resources())  // of the PyTorch module, as they are
-    if (part.path.starts_with("bundle/python/"))
-      files.push_back(
-          {rendered("{{bundle}}_torch/", record) + fs::path(part.path).filename().string(),
-           part.text});
+  for (const auto& [path, text] : kTexts) {
+    std::string content = rendered(resource("bundle/" + text), record);
+    files.push_back({rendered(path, record), std::move(content)});
+  }
+  const std::string module_folder = rendered("{{bundle}}_torch/", record);
+  for (const EmbeddedFile& part : resources()) {  // of the PyTorch module, as they are
+    if (!part.path.starts_with("bundle/python/")) continue;
+    const std::string name = fs::path(part.path).filename().string();
+    files.push_back({module_folder + name, part.text});
+  }
   std::ranges::move(device_files(list, files), std::back_inserter(files));
   if (!info.outline.empty()) files.push_back({"check/outline.onnx", info.outline});
   json plan = info.plan.is_object() ? info.plan : json::object();
-  plan.update(
-      {{"name", record["bundle"]},
-       {"summary", info.summary},
-       {"tolerance", info.tolerance},
-       {"check_seed", info.seed},
-       {"kernel_file", record["kernel_file"]},
-       {"launch_list", to_json(list)},
-       {"weights", info.weights},
-       {"constants", json::object()}});  // the files of those inputs that the model itself holds
-  for (const auto& input : record["inputs"])
-    if (input["held"])
-      plan["constants"][input["name"].get<std::string>()] =
-          "check/" + input["stored"].get<std::string>();
+  plan["name"] = record["bundle"];
+  plan["summary"] = info.summary;
+  plan["tolerance"] = info.tolerance;
+  plan["check_seed"] = info.seed;
+  plan["kernel_file"] = record["kernel_file"];
+  plan["launch_list"] = to_json(list);
+  plan["weights"] = info.weights;
+  json constants = json::object();  // the files of those inputs that the model itself holds
+  for (const auto& input : record["inputs"]) {
+    if (!input["held"]) continue;
+    const std::string name = input["name"];
+    constants[name] = "check/" + input["stored"].get<std::string>();
+  }
+  plan["constants"] = std::move(constants);
   for (const BundleFile& file : files) plan["files"][file.path] = hash_hex(file.text);
   runtime::seal_plan(plan);
   // Last: its presence says that the bundle is whole.
-  files.push_back({"plan.json", plan.dump(2, ' ', false, json::error_handler_t::replace) + "\n"});
+  const std::string plan_text = plan.dump(2, ' ', false, json::error_handler_t::replace);
+  files.push_back({"plan.json", plan_text + "\n"});
   return files;
 }
 

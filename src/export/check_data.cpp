@@ -76,7 +76,8 @@ std::vector<std::byte> generate(Dtype dtype, uint64_t seed, int64_t elements, co
 }
 
 std::string packed(const auto& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]};
+  const auto* const bytes = reinterpret_cast<const char*>(values.data());
+  return {bytes, values.size() * sizeof values[0]};
 }
 
 // `most` of the numbers below `count` at random, or all of them; ascending, each once.
@@ -87,7 +88,8 @@ std::vector<int64_t> chosen(int64_t most, int64_t count, Random& random) {
     for (int64_t& number : out)
       number = static_cast<int64_t>(random.below(static_cast<uint64_t>(count)));
   std::ranges::sort(out);
-  out.erase(std::unique(out.begin(), out.end()), out.end());
+  const auto end = std::unique(out.begin(), out.end());
+  out.erase(end, out.end());
   return out;
 }
 
@@ -104,13 +106,15 @@ Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Byt
   const graph::OutputRows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
   Samples samples;
-  const std::vector<int64_t> first =
-      whole ? std::vector<int64_t>{0} : chosen(kSampledRows, rows.count, random);
+  std::vector<int64_t> first = {0};
+  if (!whole) first = chosen(kSampledRows, rows.count, random);
   for (const int64_t row : first) {
     const int64_t end = whole ? rows.count : row + 1;
     WARPLOOM_TRY(auto made, graph::evaluate_magnitude_rows(graph, inputs, output, row, end));
-    verify::compare(samples.seen, {}, Dtype::f64, made.value.data(), made.value.data(),
-                    made.magnitude.data(), 0, std::ssize(made.value));
+    const double* const value = made.value.data();
+    const double* const magnitude = made.magnitude.data();
+    verify::compare(samples.seen, {}, Dtype::f64, value, value, magnitude, 0,
+                    std::ssize(made.value));
     if (whole) {
       samples.values = std::move(made.value);
       continue;
@@ -185,16 +189,17 @@ class CheckData {
     values = held ? *held : generate(input.dtype, seed, input.elements(), from);
     const std::string name = fmt::format("input_{}.bin", number);
     json& row = record_["inputs"][number];
-    describe(row, input.dtype,
-             {{"held", held.has_value()},
-              {"stored", name},
-              {"scale", fmt::format("{:a}", from.scale)},
-              {"positive", from.positive ? "true" : "false"},
-              {"low", fmt::format("{:a}", from.lattice.low)},
-              {"step", fmt::format("{:a}", from.lattice.step)},
-              {"count", static_cast<uint64_t>(from.lattice.count)},
-              {"file", whole_ || held ? stored(name, packed(values)) : "nullptr"},
-              {"seed", seed}});
+    json said;
+    said["held"] = held.has_value();
+    said["stored"] = name;
+    said["scale"] = fmt::format("{:a}", from.scale);
+    said["positive"] = from.positive ? "true" : "false";
+    said["low"] = fmt::format("{:a}", from.lattice.low);
+    said["step"] = fmt::format("{:a}", from.lattice.step);
+    said["count"] = static_cast<uint64_t>(from.lattice.count);
+    said["file"] = whole_ || held ? stored(name, packed(values)) : "nullptr";
+    said["seed"] = seed;
+    describe(row, input.dtype, said);
     if (!held) given_.push_back(row["variable"]);
   }
 
@@ -206,11 +211,13 @@ class CheckData {
     // these inputs to say.
     const double plain = std::min(verify::plain_error(samples.seen), kMostAllowed);
     const double allowed = is_float(dtype) ? std::max(tolerance, plain) : 0;
-    const std::string values = stored(fmt::format("output_{}.f64", number), packed(samples.values));
-    const std::string indices =
-        whole_ ? "nullptr" : stored(fmt::format("output_{}.i64", number), packed(samples.indices));
-    describe(record_["outputs"][number], dtype,
-             {{"allowed", fmt::format("{:.3e}", allowed)}, {"file", values}, {"indices", indices}});
+    json said;
+    said["allowed"] = fmt::format("{:.3e}", allowed);
+    said["file"] = stored(fmt::format("output_{}.f64", number), packed(samples.values));
+    said["indices"] = "nullptr";
+    if (!whole_)
+      said["indices"] = stored(fmt::format("output_{}.i64", number), packed(samples.indices));
+    describe(record_["outputs"][number], dtype, said);
     return ok();
   }
 
@@ -232,8 +239,11 @@ Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
                                            uint64_t seed) try {
   return CheckData(record, list, graph, seed).files(tolerance);
 } catch (const std::bad_alloc&) {
-  return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory",
-               record["bundle"].get<std::string>(), "memory for all inputs", "not enough",
-               "write the bundle on a machine with more memory"});
+  Error error{ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory"};
+  error.place = record["bundle"].get<std::string>();
+  error.expected = "memory for all inputs";
+  error.found = "not enough";
+  error.remedy = "write the bundle on a machine with more memory";
+  return fail(std::move(error));
 }
 }  // namespace warploom::export_

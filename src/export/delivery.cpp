@@ -16,6 +16,7 @@
 #include <string>
 #include <system_error>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 #include "base/error.h"
 #include "base/file.h"
@@ -70,9 +71,9 @@ std::vector<std::string> users_files(const fs::path& folder, const json& plan) {
     const std::string name = relative.generic_string();
     if (name == "plan.json" || is_by_product(relative)) continue;
     const auto known = files.find(name);
-    const auto text = at->is_regular_file(error) && !at->is_symlink(error)
-                          ? read_file(at->path())
-                          : Result<std::string>("");
+    const bool is_file = at->is_regular_file(error) && !at->is_symlink(error);
+    Result<std::string> text = "";
+    if (is_file) text = read_file(at->path());
     if (known == files.end())
       found.push_back(name + " (not written by warploom)");
     else if (!text || *known != hash_hex(*text))
@@ -106,11 +107,10 @@ std::string last_words(const ProcessResult& result) {
 Result<ProcessResult> make(const fs::path& folder, const std::string& target,
                            const std::vector<std::string>& variables,
                            std::chrono::milliseconds limit) {
-  std::vector<std::string> argv = {"/usr/bin/env",  "-u",
-                                   "MAKEFLAGS",     "-u",
-                                   "MAKELEVEL",     "TMPDIR=" + (folder / "build").string(),
-                                   "make",          "-C",
-                                   folder.string(), target};
+  const std::string temporary = "TMPDIR=" + (folder / "build").string();
+  std::vector<std::string> argv = {"/usr/bin/env", "-u", "MAKEFLAGS", "-u", "MAKELEVEL", temporary};
+  for (const std::string& word : {std::string("make"), std::string("-C"), folder.string(), target})
+    argv.push_back(word);
   argv.insert(argv.end(), variables.begin(), variables.end());
   return run_process(argv, {.time = limit});
 }
@@ -142,9 +142,9 @@ EvalOptions means_for(Engine engine) {
     if (!compiler) return {{}, false, false, "neither built nor run here: no C++ compiler"};
     return {{"CXX=" + compiler->path}, true, true, "built with CXX=" + compiler->path};
   }
-  const bool nvcc = !find_program(named("NVCC", "nvcc")).empty() ||
-                    !find_program("/usr/local/cuda/bin/nvcc").empty();
-  if (!nvcc) return {{}, false, false, "neither built nor run here: there is no nvcc"};
+  const bool is_named = !find_program(named("NVCC", "nvcc")).empty();
+  const bool has_nvcc = is_named || !find_program("/usr/local/cuda/bin/nvcc").empty();
+  if (!has_nvcc) return {{}, false, false, "neither built nor run here: there is no nvcc"};
   if (!runtime::Driver::get()) return {{}, true, false, "built, not run here: there is no GPU"};
   return {};
 }
@@ -168,10 +168,14 @@ Status move_within(const fs::path& from, const fs::path& to) {
   std::ranges::partition(names, [](const fs::path& name) { return name != "plan.json"; });
   for (const fs::path& name : names) {
     fs::rename(from / name, to / name, error);
-    if (error)
-      return fail({ErrorCode::kFileUnwritable, "cannot put a file into its place",
-                   (to / name).string(), "a folder that can be written", error.message(),
-                   "name another folder with --out"});
+    if (error) {
+      Error why{ErrorCode::kFileUnwritable, "cannot put a file into its place"};
+      why.place = (to / name).string();
+      why.expected = "a folder that can be written";
+      why.found = error.message();
+      why.remedy = "name another folder with --out";
+      return fail(std::move(why));
+    }
   }
   return ok();
 }
@@ -193,15 +197,15 @@ Status put_into_place(const fs::path& made, const fs::path& folder) {
 // none there could take its place.
 fs::path workshop_of(const fs::path& folder) {
   std::error_code error;
-  if (!fs::exists(folder, error)) return folder.parent_path();
+  const fs::path parent = folder.parent_path();
+  if (!fs::exists(folder, error)) return parent;
   struct stat own{};
   struct stat parents{};
-  const bool same_disk = ::stat(folder.c_str(), &own) == 0 &&
-                         ::stat(folder.parent_path().c_str(), &parents) == 0 &&
-                         own.st_dev == parents.st_dev;
-  const bool writable = ::access(folder.parent_path().c_str(), W_OK) == 0;
+  const bool is_known = ::stat(folder.c_str(), &own) == 0 && ::stat(parent.c_str(), &parents) == 0;
+  const bool same_disk = is_known && own.st_dev == parents.st_dev;
+  const bool writable = ::access(parent.c_str(), W_OK) == 0;
   const bool current = fs::equivalent(folder, fs::current_path(error), error);
-  return same_disk && writable && !current ? folder.parent_path() : folder;
+  return same_disk && writable && !current ? parent : folder;
 }
 }  // namespace
 
@@ -223,8 +227,9 @@ Status may_deliver(const fs::path& named) {
   constexpr size_t kNamed = 8;
   const size_t more = others.size() - std::min(others.size(), kNamed);
   others.resize(others.size() - more);
-  return not_ours(folder, fmt::format("{}{}", fmt::join(others, ", "),
-                                      more > 0 ? fmt::format(" and {} more", more) : ""));
+  std::string named_ones = fmt::format("{}", fmt::join(others, ", "));
+  if (more > 0) named_ones += fmt::format(" and {} more", more);
+  return not_ours(folder, std::move(named_ones));
 }
 
 Result<Delivered> prove(const fs::path& folder, Engine engine) {
@@ -241,20 +246,28 @@ Result<Delivered> prove(const fs::path& folder, Engine engine) {
   ProcessResult built;
   for (int tries = 0; tries == 0 || (tries < kTries && compiler_crashed(built)); ++tries)
     WARPLOOM_TRY(built, make(folder, "build/check", means.variables, kBuildLimit));
-  if (!built.succeeded())
-    return fail({ErrorCode::kBundleNotBuilt, "the bundle does not compile as it is delivered",
-                 "make build/check", "a program",
-                 built.timed_out ? "no end within 15 minutes" : last_words(built),
-                 "see whether its compiler is the one that `warploom doctor` shows, and CXXFLAGS "
-                 "or NVCCFLAGS fit it; else please report it with the model"});
+  if (!built.succeeded()) {
+    Error error{ErrorCode::kBundleNotBuilt, "the bundle does not compile as it is delivered"};
+    error.place = "make build/check";
+    error.expected = "a program";
+    error.found = built.timed_out ? "no end within 15 minutes" : last_words(built);
+    error.remedy =
+        "see whether its compiler is the one that `warploom doctor` shows, and CXXFLAGS "
+        "or NVCCFLAGS fit it; else please report it with the model";
+    return fail(std::move(error));
+  }
   if (!means.run) return done;
   WARPLOOM_TRY(const ProcessResult ran, make(folder, "check", means.variables, kRunLimit));
-  if (!ran.succeeded())
-    return fail({ErrorCode::kBundleCheckFailed, "the bundle does not pass its own check",
-                 "make check", "every output within what is allowed",
-                 ran.timed_out ? "no end within 10 minutes" : last_words(ran),
-                 "take track tolerance where the error is little more than is allowed; else please "
-                 "report it with the model"});
+  if (!ran.succeeded()) {
+    Error error{ErrorCode::kBundleCheckFailed, "the bundle does not pass its own check"};
+    error.place = "make check";
+    error.expected = "every output within what is allowed";
+    error.found = ran.timed_out ? "no end within 10 minutes" : last_words(ran);
+    error.remedy =
+        "take track tolerance where the error is little more than is allowed; else please "
+        "report it with the model";
+    return fail(std::move(error));
+  }
   return done;
 }
 

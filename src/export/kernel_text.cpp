@@ -82,9 +82,11 @@ void add_kernel_text(json& record, const LaunchList& list) {
   const bool several = texts.size() > 1;
   record["kernel_text"] = several ? joined(texts, names) : parted(texts[0], names);
   for (size_t i = 0; i < list.kernels.size(); ++i) {
-    const auto part = std::ranges::find(texts, list.kernels[i].source) - texts.begin();
-    record["kernels"][i]["part"] = several ? fmt::format("part_{}::", part) : "";
-    record["kernels"][i]["symbol"] = symbols.at(list.kernels[i].name);
+    const Kernel& kernel = list.kernels[i];
+    const auto part = std::ranges::find(texts, kernel.source) - texts.begin();
+    json& row = record["kernels"][i];
+    row["part"] = several ? fmt::format("part_{}::", part) : "";
+    row["symbol"] = symbols.at(kernel.name);
   }
 }
 

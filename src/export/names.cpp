@@ -66,9 +66,9 @@ bool looks_like_a_macro(std::string_view name) {
 // Begins as what the generator and CUDA's runtime and driver call their own: wl_pool, cudaStream_t,
 // cuuint64_t, cuMemsetD8 (which is a macro).
 bool is_of_the_generator(std::string_view name) {
-  const bool driver = name.size() > 2 && name.starts_with("cu") && is_capital(name[2]);
-  return name == "wl" || name.starts_with("wl_") || name.starts_with("cuda") ||
-         name.starts_with("cuuint") || driver;
+  if (name == "wl" || name.starts_with("wl_")) return true;
+  if (name.starts_with("cuda") || name.starts_with("cuuint")) return true;
+  return name.size() > 2 && name.starts_with("cu") && is_capital(name[2]);
 }
 
 bool is_free(const std::string& name, Named kind) {

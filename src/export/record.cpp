@@ -84,21 +84,22 @@ class Recorder {
     std::vector<std::string> taken;
     const std::string name = identifier(info_.name, taken, Named::bundle);
     const std::string& arch = list_.arch;
-    record_ = {{"bundle", name},
-               {"summary_markdown", markdown_text(info_.summary)},
-               {"headline_markdown", info_.headline.empty() ? "" : markdown_text(info_.headline)},
-               {"comment", comment(info_.summary)},
-               {"gpu", gpu_},
-               {"engine", gpu_ ? "ptx" : "cpu"},
-               {"engine_text", resource(gpu_ ? "bundle/cuda/engine.cpp" : "bundle/cpu/engine.cpp")},
-               {"gpu_arch", gpu_ ? arch : ""},
-               {"arch_number", arch.starts_with("sm_") ? arch.substr(3) : arch},
-               {"cpu_flags", cpu_flags()},
-               {"compiler", gpu_ ? "nvcc" : "g++ or what CXX names"},
-               {"device", gpu_ ? "an " + arch + " GPU" : "the CPU"},
-               {"module_flags", module_flags(list_)},
-               {"kernel_file", name + (gpu_ ? ".cu" : "_kernels.cpp")},
-               {"result", list_.outputs.size() == 1 ? "y" : "outputs"}};
+    const std::string engine = gpu_ ? "bundle/cuda/engine.cpp" : "bundle/cpu/engine.cpp";
+    record_["bundle"] = name;
+    record_["summary_markdown"] = markdown_text(info_.summary);
+    record_["headline_markdown"] = markdown_text(info_.headline);
+    record_["comment"] = comment(info_.summary);
+    record_["gpu"] = gpu_;
+    record_["engine"] = gpu_ ? "ptx" : "cpu";
+    record_["engine_text"] = resource(engine);
+    record_["gpu_arch"] = gpu_ ? arch : "";
+    record_["arch_number"] = arch.starts_with("sm_") ? arch.substr(3) : arch;
+    record_["cpu_flags"] = cpu_flags();
+    record_["compiler"] = gpu_ ? "nvcc" : "g++ or what CXX names";
+    record_["device"] = gpu_ ? "an " + arch + " GPU" : "the CPU";
+    record_["module_flags"] = module_flags(list_);
+    record_["kernel_file"] = name + (gpu_ ? ".cu" : "_kernels.cpp");
+    record_["result"] = list_.outputs.size() == 1 ? "y" : "outputs";
   }
 
   void describe_tensors(const char* key, const std::vector<BufferSpec>& buffers) {
@@ -107,17 +108,19 @@ class Recorder {
       const std::string type = parameter_type(buffer.dtype, gpu_);
       const std::string variable = identifier(buffer.name, taken_);
       const std::string shape = graph::to_text(buffer.shape);
-      record_[key].push_back({{"index", index},
-                              {"name", buffer.name},
-                              {"called", c_string(buffer.name)},
-                              {"renamed", variable != buffer.name},
-                              {"variable", variable},
-                              {"type", type},
-                              {"dtype", name_of(buffer.dtype)},
-                              {"shape", buffer.shape},
-                              {"elements", buffer.elements()},
-                              {"constant", contains(list_.constants, buffer.name)},
-                              {"text", fmt::format("{} {}", name_of(buffer.dtype), shape)}});
+      json row;
+      row["index"] = index;
+      row["name"] = buffer.name;
+      row["called"] = c_string(buffer.name);
+      row["renamed"] = variable != buffer.name;
+      row["variable"] = variable;
+      row["type"] = type;
+      row["dtype"] = name_of(buffer.dtype);
+      row["shape"] = buffer.shape;
+      row["elements"] = buffer.elements();
+      row["constant"] = contains(list_.constants, buffer.name);
+      row["text"] = fmt::format("{} {}", name_of(buffer.dtype), shape);
+      record_[key].push_back(std::move(row));
       places_[buffer.name] = {fmt::format("wl_tensors[{}]", index), buffer.bytes()};
       if (type.starts_with("__")) types_.insert(type);
     }
@@ -138,26 +141,29 @@ class Recorder {
     const Kernel& kernel = list_.kernels[number];
     json& row = record_["kernels"][number];
     row.erase("source");
-    row.update({{"index", number},
-                {"grid", fmt::format("{}", fmt::join(kernel.grid, ", "))},
-                {"cluster", fmt::format("{}", fmt::join(kernel.cluster, ", "))},
-                {"blocks", kernel.grid[0] * kernel.grid[1] * kernel.grid[2]},
-                {"cooperative", int{kernel.cooperative}},
-                {"overlaps", int{kernel.programmatic_launch}},
-                {"runs_when", prepares(list_, number) ? "wl_preparing" : "!wl_preparing"}});
+    row["index"] = number;
+    row["grid"] = fmt::format("{}", fmt::join(kernel.grid, ", "));
+    row["cluster"] = fmt::format("{}", fmt::join(kernel.cluster, ", "));
+    row["blocks"] = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+    row["cooperative"] = int{kernel.cooperative};
+    row["overlaps"] = int{kernel.programmatic_launch};
+    row["runs_when"] = prepares(list_, number) ? "wl_preparing" : "!wl_preparing";
     for (size_t i = 0; i < kernel.args.size(); ++i)
       describe_argument(row["args"][i], i, kernel.args[i]);
   }
 
   void describe_argument(json& row, size_t index, const Argument& argument) {
     const Place& place = places_.at(argument.buffer);
-    row.update({{"index", index}, {"address", place.address}, {"bytes", place.bytes}});
+    row["index"] = index;
+    row["address"] = place.address;
+    row["bytes"] = place.bytes;
     if (!argument.tensor_map) return;
     record_["maps"] = true;
     const int64_t swizzle = argument.map.swizzle_bytes;
-    row["tensor_map"].update({{"type", runtime::codes_of(argument.map.dtype).map_name},
-                              {"rank", argument.map.dims.size()},
-                              {"swizzle", swizzle == 0 ? "NONE" : fmt::format("{}B", swizzle)}});
+    json& map = row["tensor_map"];
+    map["type"] = runtime::codes_of(argument.map.dtype).map_name;
+    map["rank"] = argument.map.dims.size();
+    map["swizzle"] = swizzle == 0 ? "NONE" : fmt::format("{}B", swizzle);
   }
 
   void describe_prepare() {

@@ -27,7 +27,9 @@ Box hull(const Box& a, const Box& b) {
   if (volume(b) == 0) return a;
   Box box = a;
   for (size_t i = 0; i < a.size.size(); ++i) {
-    const int64_t end = std::max(a.begin[i] + a.size[i], b.begin[i] + b.size[i]);
+    const int64_t end_of_a = a.begin[i] + a.size[i];
+    const int64_t end_of_b = b.begin[i] + b.size[i];
+    const int64_t end = std::max(end_of_a, end_of_b);
     box.begin[i] = std::min(a.begin[i], b.begin[i]);
     box.size[i] = end - box.begin[i];
   }
@@ -70,7 +72,8 @@ Box reach(const AxisSources& sources, const Shape& in, const Box& out) {
 
 Box inside(Box box, const Shape& in) {
   for (size_t i = 0; i < in.size(); ++i) {
-    const int64_t end = std::min(box.begin[i] + box.size[i], in[i]);
+    const int64_t own_end = box.begin[i] + box.size[i];
+    const int64_t end = std::min(own_end, in[i]);
     box.begin[i] = std::max<int64_t>(box.begin[i], 0);
     box.size[i] = std::max<int64_t>(end - box.begin[i], 0);
   }

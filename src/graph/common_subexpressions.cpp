@@ -56,7 +56,8 @@ class Merger {
 
   // What decompose() names tensors after.
   std::string name_of(const Node& node) const {
-    return node.name.empty() ? graph_.tensor(node.outputs[0]).name : node.name;
+    if (!node.name.empty()) return node.name;
+    return graph_.tensor(node.outputs[0]).name;
   }
 
   Key key_of(const Node& node) const {
@@ -87,7 +88,8 @@ class Merger {
       if (id == kAbsent) continue;
       same_[id] = equal[i];
       if (!promised_.contains(id)) continue;
-      kept.push_back({OpKind::Identity, node.name, {equal[i]}, {id}, {}});
+      const std::vector<TensorId> inputs = {equal[i]};
+      kept.push_back({OpKind::Identity, node.name, inputs, {id}, {}});
     }
   }
 

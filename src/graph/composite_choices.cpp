@@ -32,7 +32,8 @@ Result<Outputs> hardmax(PrimitiveWriter& writer) {
   const Id equal = writer.make(OpKind::Equal, {x, best}, "equal");
   const Id found = writer.make(OpKind::Or, {equal, nan}, "found");
   const Id places = places_along(writer, axis, writer.rank(x), size);
-  const Id none = writer.constant(Dtype::i64, {}, {static_cast<double>(size)}, "none");
+  const auto behind_all = static_cast<double>(size);
+  const Id none = writer.constant(Dtype::i64, {}, {behind_all}, "none");
   const Id candidates = writer.where(found, places, none, "candidates");
   const Id first = writer.reduce(OpKind::ReduceMin, candidates, axes, "first");
   const Id chosen = writer.make(OpKind::Equal, {places, first}, "chosen");
@@ -67,9 +68,12 @@ Result<Outputs> one_hot(PrimitiveWriter& writer) {
   const Id place = writer.where(negative, from_end, given, "place");
   const Id places = places_along(writer, static_cast<size_t>(axis), rank, size);
   const auto value = [&](double which, std::string_view name) {
-    const Id index = writer.constant(Dtype::i64, {}, {which}, fmt::format("{}_index", name));
-    const Id values = writer.reshape(writer.raw(2), {2}, fmt::format("{}_of", name));
-    return writer.make(OpKind::Gather, {values, index}, name, {{"axis", int64_t{0}}});
+    const std::string index_name = fmt::format("{}_index", name);
+    const std::string values_name = fmt::format("{}_of", name);
+    const Id index = writer.constant(Dtype::i64, {}, {which}, index_name);
+    const Id values = writer.reshape(writer.raw(2), {2}, values_name);
+    const int64_t first_axis = 0;
+    return writer.make(OpKind::Gather, {values, index}, name, {{"axis", first_axis}});
   };
   const Id on = value(1, "on");
   const Id off = value(0, "off");

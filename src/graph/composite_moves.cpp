@@ -172,8 +172,12 @@ Result<Outputs> cum_sum(PrimitiveWriter& writer) {
   const Id x = writer.raw(0);
   const List none(writer.rank(x));
   const Id zero = writer.scalar(0, x, "zero");
-  const Id moved = writer.pad(x, with(none, axis, by), with(none, axis, -by), zero, "moved");
-  return Outputs{writer.make(OpKind::CumSum, {moved, writer.raw(1)}, "y", {{"reverse", reverse}})};
+  const List before = with(none, axis, by);
+  const List after = with(none, axis, -by);
+  const Id moved = writer.pad(x, before, after, zero, "moved");
+  const Id on = writer.raw(1);
+  const Id y = writer.make(OpKind::CumSum, {moved, on}, "y", {{"reverse", reverse}});
+  return Outputs{y};
 }
 
 namespace {
@@ -191,13 +195,18 @@ Result<Outputs> pad(PrimitiveWriter& writer) {
   WARPLOOM_TRY(const InferredOutput output, operator_of(writer.node.op).rule(writer));
   const Id x = writer.raw(0);
   const bool has_value = writer.has(2);
-  const Id value =
-      has_value ? writer.reshape(writer.raw(2), {}, "value") : writer.scalar(0, x, "value");
+  Id value = kAbsent;
+  if (has_value)
+    value = writer.reshape(writer.raw(2), {}, "value");
+  else
+    value = writer.scalar(0, x, "value");
   List before;
   List after;
   for (size_t i = 0; i < output.shape.size(); ++i) {
-    before.push_back(-(*output.reads[0])[i].begin);
-    after.push_back(output.shape[i] - writer.shape(x)[i] - before.back());
+    const AxisSource& source = (*output.reads[0])[i];
+    const int64_t added = output.shape[i] - writer.shape(x)[i];
+    before.push_back(-source.begin);
+    after.push_back(added - before.back());
   }
   const std::string mode = writer.node.attribute<std::string>("mode", "constant");
   if (mode == "constant") {
@@ -210,7 +219,8 @@ Result<Outputs> pad(PrimitiveWriter& writer) {
     const int64_t size = writer.shape(x)[axis];
     const auto from = [&](int64_t to) { return padded_from(mode, to - before[axis], size); };
     const Id places = writer.table(Dtype::i64, {output.shape[axis]}, "from", from);
-    y = writer.make(OpKind::Gather, {y, places}, "padded", {{"axis", static_cast<int64_t>(axis)}});
+    const auto along = static_cast<int64_t>(axis);
+    y = writer.make(OpKind::Gather, {y, places}, "padded", {{"axis", along}});
   }
   return Outputs{y};
 }

@@ -149,7 +149,8 @@ Result<Outputs> lrn(PrimitiveWriter& writer) {
   if (size < 1) return writer.error(kAttribute, "LRN lacks its size", "1 or more", size);
   const Id x = writer.wide(0);
   const Shape whole = writer.shape(x);
-  const Shape lines = {whole[0], 1, whole[1], element_count(entries(whole, 2))};
+  const int64_t pixels = element_count(entries(whole, 2));
+  const Shape lines = {whole[0], 1, whole[1], pixels};
   WindowSpec spec;
   spec.kernel = {size, 1};
   spec.strides = {1, 1};

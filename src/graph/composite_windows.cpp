@@ -69,8 +69,10 @@ int64_t counted_taps(const WindowSpec& spec, size_t i, int64_t place, int64_t lo
   // Taps t with low <= first + t·dilation < high.
   const int64_t first = place * spec.strides[i] - spec.before[i];
   const int64_t step = spec.dilations[i];
-  const int64_t begin = std::max<int64_t>(0, (low - first + step - 1) / step);
-  const int64_t end = std::min(spec.kernel[i], (high - first + step - 1) / step);
+  const int64_t steps_to_low = (low - first + step - 1) / step;
+  const int64_t steps_to_high = (high - first + step - 1) / step;
+  const int64_t begin = std::max<int64_t>(0, steps_to_low);
+  const int64_t end = std::min(spec.kernel[i], steps_to_high);
   return std::max<int64_t>(end - begin, 0);
 }
 
@@ -97,7 +99,8 @@ Id shares(PrimitiveWriter& writer, Id like, const WindowSpec& spec, bool with_pa
     return 1 / std::max(count, 1.0);
   };
   if (alike) return writer.table(writer.dtype(like), {}, "share", share);
-  return writer.table(writer.dtype(like), chained({1, 1}, spec.size), "shares", share);
+  const Shape over_images = chained({1, 1}, spec.size);
+  return writer.table(writer.dtype(like), over_images, "shares", share);
 }
 }  // namespace
 
@@ -107,7 +110,8 @@ Result<Outputs> windows(PrimitiveWriter& writer) {
   WARPLOOM_TRY(const WindowSpec spec, window_spec(writer));
   const OpKind op = writer.node.op;
   if (op == OpKind::Conv) {
-    const Id y = windowed(writer, op, {writer.raw(0), writer.raw(1)}, spec);
+    const std::vector<Id> operands = {writer.raw(0), writer.raw(1)};
+    const Id y = windowed(writer, op, operands, spec);
     return Outputs{biased(writer, y)};
   }
   if (op == OpKind::MaxPool) return Outputs{windowed(writer, op, {writer.raw(0)}, spec)};
@@ -212,7 +216,8 @@ Id phased_weights(PrimitiveWriter& writer, const std::vector<PhasedAxis>& axes, 
   List order = {0, 2};
   int64_t phases = 1;
   for (size_t i = 0; i < count; ++i) {
-    phased.insert(phased.end(), {axes[i].taps, axes[i].stride});
+    phased.push_back(axes[i].taps);
+    phased.push_back(axes[i].stride);
     order.push_back(static_cast<int64_t>(4 + 2 * i));
     phases *= axes[i].stride;
   }
@@ -263,7 +268,8 @@ Result<Outputs> conv_transpose(PrimitiveWriter& writer) {
   WARPLOOM_TRY(WindowSpec spec, transposed_spec(writer));
   const size_t count = spec.kernel.size();
   const Shape in = writer.shape(writer.raw(0));
-  const int64_t out_channels = writer.node.integer("group", 1) * writer.shape(writer.raw(1))[1];
+  const int64_t groups = writer.node.integer("group", 1);
+  const int64_t out_channels = groups * writer.shape(writer.raw(1))[1];
   const Id zero = writer.scalar(0, writer.raw(0), "zero");
   std::vector<PhasedAxis> axes;
   for (size_t i = 0; i < count; ++i) axes.push_back(phased_axis(spec, i, in[i + 2]));

@@ -86,7 +86,8 @@ Result<Outputs> gemm(PrimitiveWriter& writer) {
   }
   const auto transposed = [&](size_t i, std::string_view flag) {
     const Id input = writer.raw(i);
-    return writer.node.integer(flag) != 0 ? writer.make(OpKind::Transpose, {input}, flag) : input;
+    if (writer.node.integer(flag) == 0) return input;
+    return writer.make(OpKind::Transpose, {input}, flag);
   };
   const auto times = [&](Id x, std::string_view factor) {
     const double by = writer.node.real(factor);
@@ -102,7 +103,8 @@ Result<Outputs> gemm(PrimitiveWriter& writer) {
   const Id sum = writer.add(y, times(writer.raw(2), "beta"), "y");
   if (writer.shape(sum) != writer.shape(y)) {
     const std::string message = "C does not stretch to the product's shape";
-    return writer.error(kShape, message, writer.shape(y), writer.shape(writer.raw(2)));
+    const Shape& found = writer.shape(writer.raw(2));
+    return writer.error(kShape, message, writer.shape(y), found);
   }
   return Outputs{sum};
 }
@@ -215,7 +217,8 @@ Status check_class_loss(const PrimitiveWriter& writer) {
     return type_error(writer, "scores and weights f64, f32, bf16 or f16, alike", found);
   }
   WARPLOOM_CHECK(check_indices(writer));
-  const bool fits = scores.size() >= 2 && classes == chained({scores[0]}, entries(scores, 2));
+  const Shape spatial = entries(scores, 2);
+  const bool fits = scores.size() >= 2 && classes == chained({scores[0]}, spatial);
   if (!fits) {
     const std::string found = to_text(scores) + " and " + to_text(classes);
     return writer.error(kShape, "classes do not fit the scores", "[N,C,..] and [N,..]", found);
@@ -269,7 +272,8 @@ Result<Outputs> class_loss(PrimitiveWriter& writer) {
   const Shape label_shape = chained({scores[0], 1}, entries(scores, 2));
   const Id whole_label = writer.cast(writer.raw(1), Dtype::i64, "label");
   const Id label = writer.reshape(whole_label, label_shape, "labels");
-  const Id classes = writer.places(with(Shape(rank - 1, 1), 0, scores[1]), "class");
+  const Shape along_classes = with(Shape(rank - 1, 1), 0, scores[1]);
+  const Id classes = writer.places(along_classes, "class");
   const Id hit = writer.make(OpKind::Equal, {label, classes}, "hit");
   const auto picked = [&](Id values, std::string_view what) {
     const Id of_class = writer.where(hit, values, zero, what);
@@ -291,7 +295,10 @@ Result<Outputs> class_loss(PrimitiveWriter& writer) {
 
 Result<Outputs> reduce(PrimitiveWriter& writer) {
   WARPLOOM_TRY(const List axes, reduced_axes(writer));
-  return Outputs{writer.reduce(writer.node.op, writer.raw(0), axes, "y", writer.keepdims())};
+  const int64_t keepdims = writer.keepdims();
+  const Id x = writer.raw(0);
+  const Id y = writer.reduce(writer.node.op, x, axes, "y", keepdims);
+  return Outputs{y};
 }
 
 namespace {
@@ -332,7 +339,8 @@ Result<Outputs> reduce_through(PrimitiveWriter& writer) {
   if (op == OpKind::ReduceL2) y = writer.make(OpKind::Sqrt, {y}, "root");
   if (op == OpKind::ReduceLogSum || by_powers) y = writer.make(OpKind::Log, {y}, "log");
   if (!by_powers) return Outputs{y};
-  return Outputs{writer.add(y, writer.reshape(top, writer.shape(y), "top"), "y")};
+  const Id largest = writer.reshape(top, writer.shape(y), "top");
+  return Outputs{writer.add(y, largest, "y")};
 }
 
 // The first, or last, place where the input is its largest; a NaN counts as larger, and smaller,
@@ -354,7 +362,8 @@ Result<Outputs> arg_extreme(PrimitiveWriter& writer) {
     found = writer.make(OpKind::Or, {found, nan}, "found");
   }
   const bool last = writer.node.integer("select_last_index") != 0;
-  const Id place = writer.places(with(Shape(line.size(), 1), 0, line[0]), "places");
+  const Shape column = with(Shape(line.size(), 1), 0, line[0]);
+  const Id place = writer.places(column, "places");
   const double nowhere = last ? -1 : static_cast<double>(line[0]);
   const Id none = writer.constant(Dtype::i64, {}, {nowhere}, "none");
   const Id where = writer.where(found, place, none, "where");

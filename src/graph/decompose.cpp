@@ -1,6 +1,7 @@
 // decompose(): every node that is no primitive by the rule of its operator.
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,8 +23,10 @@
 namespace warploom::graph {
 Result<Outputs> PrimitiveWriter::run() {
   Result<Outputs> outputs = operator_of(node.op).rewrite(*this);
-  if (outputs && widened_)
-    outputs->front() = cast(outputs->front(), dtype(node.inputs[0]), "narrow");
+  if (outputs && widened_) {
+    const Dtype narrow = dtype(node.inputs[0]);
+    outputs->front() = cast(outputs->front(), narrow, "narrow");
+  }
   if (outputs && !status_) outputs = tl::unexpected<Error>(status_.error());
   if (!outputs) outputs.error().place = place_of(node);
   return outputs;
@@ -39,7 +42,8 @@ Id PrimitiveWriter::wide(size_t i) {
 Id PrimitiveWriter::make(OpKind op, std::vector<Id> inputs, std::string_view what,
                          std::map<std::string, Attribute> attributes) {
   Node next{op, fresh(what), std::move(inputs), {}, std::move(attributes)};
-  next.outputs = {graph_.add_tensor({{next.name, Dtype::f32, {}}, std::nullopt})};
+  const TensorInfo not_inferred{next.name, Dtype::f32, {}};
+  next.outputs = {graph_.add_tensor({not_inferred, std::nullopt})};
   if (status_) status_ = infer_node(graph_, next, !dry_);
   if (!status_) return next.inputs[0];
   const Id out = next.outputs[0];
@@ -49,39 +53,46 @@ Id PrimitiveWriter::make(OpKind op, std::vector<Id> inputs, std::string_view wha
 
 Id PrimitiveWriter::constant(Dtype type, Shape shape, const std::vector<double>& values,
                              std::string_view what) {
-  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bytes_of(type)));
+  const auto element_bytes = static_cast<size_t>(bytes_of(type));
+  std::vector<std::byte> bytes(values.size() * element_bytes);
   for (size_t i = 0; i < values.size(); ++i) store_from_double(type, bytes.data(), i, values[i]);
-  return graph_.add_tensor({{fresh(what), type, std::move(shape)}, std::move(bytes)});
+  TensorInfo info{fresh(what), type, std::move(shape)};
+  return graph_.add_tensor({std::move(info), std::move(bytes)});
 }
 
 Id PrimitiveWriter::cast(Id x, Dtype to, std::string_view what) {
   if (dtype(x) == to) return x;
-  return make(OpKind::Cast, {x}, what, {{"to", int64_t{onnx_type_of(to)}}});
+  const int64_t number = onnx_type_of(to);
+  return make(OpKind::Cast, {x}, what, {{"to", number}});
 }
 
 Id PrimitiveWriter::reshape(Id x, const Shape& to, std::string_view what) {
   if (shape(x) == to) return x;
-  return make(OpKind::Reshape, {x, list(to, fmt::format("{}_shape", what))}, what,
-              {{"allowzero", int64_t{1}}});
+  const Id sizes = list(to, fmt::format("{}_shape", what));
+  const int64_t zero_is_a_size = 1;
+  return make(OpKind::Reshape, {x, sizes}, what, {{"allowzero", zero_is_a_size}});
 }
 
 Id PrimitiveWriter::pad(Id x, const List& before, const List& after, Id zero,
                         std::string_view what) {
   const List pads = chained(before, after);
   if (std::ranges::count(pads, 0) == std::ssize(pads)) return x;
-  return make(OpKind::Pad, {x, list(pads, fmt::format("{}_pads", what)), zero}, what);
+  const Id widths = list(pads, fmt::format("{}_pads", what));
+  return make(OpKind::Pad, {x, widths, zero}, what);
 }
 
 Id PrimitiveWriter::mean(Id x, const List& axes, std::string_view what, int64_t keepdims) {
   double count = 1;
   for (int64_t axis : axes) count *= static_cast<double>(shape(x)[axis]);
   const Id share = scalar(1 / count, x, fmt::format("{}_share", what));
-  return mul(reduce(OpKind::ReduceSum, x, axes, fmt::format("{}_sum", what), keepdims), share,
-             what);
+  const std::string sum_name = fmt::format("{}_sum", what);
+  const Id sum = reduce(OpKind::ReduceSum, x, axes, sum_name, keepdims);
+  return mul(sum, share, what);
 }
 
 Id PrimitiveWriter::along_channels(Id x, size_t of_rank, std::string_view what) {
-  return reshape(x, with(Shape(of_rank - 1, 1), 0, shape(x)[0]), what);
+  const Shape column = with(Shape(of_rank - 1, 1), 0, shape(x)[0]);
+  return reshape(x, column, what);
 }
 
 Id PrimitiveWriter::inverse_root(Id x, double epsilon) {
@@ -104,16 +115,22 @@ bool is_primitive(const Node& node) {
     case OpClass::composite: return false;
     case OpClass::reduction: {
       const auto axes = node.integers("axes");
-      const bool resolved = !axes.empty() && axes[0] >= 0 && std::ranges::is_sorted(axes);
-      return resolved && node.inputs.size() == 1 && !has("noop_with_empty_axes");
+      const bool named = !axes.empty() && !has("noop_with_empty_axes");
+      const bool resolved = named && axes[0] >= 0 && std::ranges::is_sorted(axes);
+      return resolved && node.inputs.size() == 1;
     }
     case OpClass::scan: return node.integer("exclusive") == 0;
     case OpClass::convolution:
-    case OpClass::window:
-      return has("kernel_shape") && has("strides") && has("dilations") && has("pads") &&
-             !has("auto_pad") && !has("ceil_mode") && !has("storage_order") &&
-             node.inputs.size() < 3;
-    default: return node.op != OpKind::Pad || (node.inputs.size() == 3 && !has("mode"));
+    case OpClass::window: {
+      constexpr std::array kNeeds = {"kernel_shape", "strides", "dilations", "pads"};
+      constexpr std::array kLacks = {"auto_pad", "ceil_mode", "storage_order"};
+      const bool complete = std::ranges::all_of(kNeeds, has);
+      return complete && std::ranges::none_of(kLacks, has) && node.inputs.size() < 3;
+    }
+    default: {
+      const bool constant_mode = node.inputs.size() == 3 && !has("mode");
+      return node.op != OpKind::Pad || constant_mode;
+    }
   }
 }
 
@@ -126,14 +143,19 @@ Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names,
     if (node.outputs[i] == kAbsent) continue;
     Tensor& wanted = graph.tensor(node.outputs[i]);
     const Tensor& found = graph.tensor(outputs[i]);
-    if (found.shape != wanted.shape || found.dtype != wanted.dtype)
-      return fail({ErrorCode::kInternal, "a composite was rewritten wrongly", place_of(node),
+    if (found.shape != wanted.shape || found.dtype != wanted.dtype) {
+      const std::string place = place_of(node);
+      return fail({ErrorCode::kInternal, "a composite was rewritten wrongly", place,
                    to_text(wanted), to_text(found)});
+    }
     // simplify() lets whatever made the result make the output itself.
-    if (found.constant)
+    if (found.constant) {
       wanted.constant = found.constant;
-    else
-      writer.made.push_back({OpKind::Identity, node.name, {outputs[i]}, {node.outputs[i]}, {}});
+      continue;
+    }
+    Node same{OpKind::Identity, node.name, {outputs[i]}, {}};
+    same.outputs = {node.outputs[i]};
+    writer.made.push_back(std::move(same));
   }
   std::ranges::move(writer.made, std::back_inserter(graph.nodes));
   return ok();

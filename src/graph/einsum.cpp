@@ -75,7 +75,9 @@ class Einsum {
       operands[1] = contracted(operands[0], operands[1], kept);
       operands.erase(operands.begin());
     }
-    return Outputs{ordered(summed(operands[0], out), picked(out, operands[0].labels, true)).id};
+    const Operand sum = summed(operands[0], out);
+    const Labels wanted = picked(out, operands[0].labels, true);
+    return Outputs{ordered(sum, wanted).id};
   }
 
  private:
@@ -90,10 +92,15 @@ class Einsum {
   }
 
   // An ellipsis stands for what is left of `rank` axes; -1: for as many as in the operands.
+  static bool is_letter(char c) {
+    const bool lower = c >= 'a' && c <= 'z';
+    return lower || (c >= 'A' && c <= 'Z');
+  }
+
   Result<Labels> labels_of(const std::string& term, int64_t rank) {
     Labels out;
     for (size_t i = 0; i < term.size(); ++i) {
-      const bool letter = (term[i] >= 'a' && term[i] <= 'z') || (term[i] >= 'A' && term[i] <= 'Z');
+      const bool letter = is_letter(term[i]);
       if (letter && !contains(out, term[i]))
         out += term[i];
       else if (term.substr(i, 3) != "...")
@@ -113,8 +120,8 @@ class Einsum {
     List axes;
     for (size_t d = 0; d < operand.labels.size(); ++d)
       if (!contains(kept, operand.labels[d])) axes.push_back(static_cast<int64_t>(d));
-    return {writer_.reduce(OpKind::ReduceSum, operand.id, axes, "sum", 0),
-            picked(operand.labels, kept, true)};
+    const Id sum = writer_.reduce(OpKind::ReduceSum, operand.id, axes, "sum", 0);
+    return {sum, picked(operand.labels, kept, true)};
   }
 
   Operand ordered(const Operand& operand, const Labels& wanted) {
@@ -122,7 +129,9 @@ class Einsum {
     List perm;
     for (const char label : wanted)
       perm.push_back(static_cast<int64_t>(operand.labels.find(label)));
-    return {writer_.make(OpKind::Transpose, {operand.id}, "turned", {{"perm", perm}}), wanted};
+    const std::map<std::string, Attribute> order = {{"perm", perm}};
+    const Id turned = writer_.make(OpKind::Transpose, {operand.id}, "turned", order);
+    return {turned, wanted};
   }
 
   Shape shape_of(const Labels& labels) const {
@@ -149,9 +158,10 @@ class Einsum {
     // Without a sum a column times a row.
     const Id left = shaped(a, m, k, "left");
     const Id right = shaped(b, k, n, "right");
-    const Id product =
-        writer_.make(k.empty() ? OpKind::Mul : OpKind::MatMul, {left, right}, "product");
-    return {writer_.reshape(product, shape_of(batch + m + n), "y"), batch + m + n};
+    const OpKind op = k.empty() ? OpKind::Mul : OpKind::MatMul;
+    const Id product = writer_.make(op, {left, right}, "product");
+    const Labels labels = batch + m + n;
+    return {writer_.reshape(product, shape_of(labels), "y"), labels};
   }
 };
 }  // namespace

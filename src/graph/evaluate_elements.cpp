@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <utility>
 #include <vector>
 #include "base/dtype.h"
@@ -55,16 +54,19 @@ void run_floats(const PointwiseNode& of, const Run& run, bool magnitudes, Storag
   for (size_t k = 0; k < of.inputs.size(); ++k) {
     if (of.node.inputs[k] == kAbsent) continue;
     double* const values = room.data() + 2 * k * kRun;
-    columns[k] = {values, magnitudes ? values + kRun : nullptr};
-    load(of.inputs[k], run.at, run.count, columns[k].value, columns[k].magnitude);
+    double* const input_magnitudes = magnitudes ? values + kRun : nullptr;
+    columns[k] = {values, input_magnitudes};
+    load(of.inputs[k], run.at, run.count, values, input_magnitudes);
   }
   if (!fresh.is_whole) {
-    const Column to = {fresh.value.data() + run.first, fresh.error(run.first)};
+    double* const values = fresh.value.data() + run.first;
+    const Column to = {values, fresh.error(run.first)};
     return of.function(run.count, columns, to);
   }
   std::vector<double> made(run.count);
   std::vector<double> errors(magnitudes ? run.count : 0);
-  of.function(run.count, columns, {made.data(), magnitudes ? errors.data() : nullptr});
+  double* const to_errors = magnitudes ? errors.data() : nullptr;
+  of.function(run.count, columns, {made.data(), to_errors});
   for (int64_t i = 0; i < run.count; ++i)
     fresh.integers[run.first + i] = saturated_integer(of.dtype, made[i]);
 }
@@ -98,8 +100,8 @@ void NodeEvaluator::reshape(const Node& node, const Box& box) {
   for (size_t i = 0; i < in.size(); ++i) flat &= source.size[i] <= 1 || to.strides[i] == steps[i];
   if (!flat) to = stored(to, source, source);
   const Shape& begin = source.begin;
-  const int64_t flat_begin =
-      std::inner_product(begin.begin(), begin.end(), steps.begin(), int64_t{0});
+  int64_t flat_begin = 0;
+  for (size_t i = 0; i < begin.size(); ++i) flat_begin += begin[i] * steps[i];
   to.origin = address(to, begin) - flat_begin;
   to.strides = strides_of(out);
   views_[node.outputs[0]] = std::move(to);
@@ -124,7 +126,8 @@ void NodeEvaluator::gather(const Node& node, const Box& box) {
   Storage& fresh = make(node, box);
   const View from = projected(node, 0, view(node.inputs[0]));
   const View chosen = projected(node, 1, view(node.inputs[1]));
-  const size_t axis = NodeContext{graph_, node}.axis(shape(node.inputs[0]).size());
+  const size_t rank = shape(node.inputs[0]).size();
+  const size_t axis = NodeContext{graph_, node}.axis(rank);
   const int64_t size = shape(node.inputs[0])[axis];
   const int64_t step = view(node.inputs[0]).strides[axis];
   const int64_t own = from.last_stride();
@@ -138,10 +141,12 @@ void NodeEvaluator::gather(const Node& node, const Box& box) {
       const int64_t index = std::clamp<int64_t>(from_front, 0, size - 1);  // outside: undefined
       const int64_t place = address(from, at) + i * own + index * step;
       const int64_t to = first + i;
-      if (fresh.is_whole)
+      if (fresh.is_whole) {
         load(from, place, 0, 1, fresh.integers.data() + to);
-      else
-        load(from, place, 0, 1, fresh.value.data() + to, fresh.error(to));
+      } else {
+        double* const value = fresh.value.data() + to;
+        load(from, place, 0, 1, value, fresh.error(to));
+      }
     }
   });
 }

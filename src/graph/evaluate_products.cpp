@@ -34,8 +34,11 @@ void multiply_exactly(const Product& product, int64_t* to) {
     for (int64_t i = 0; i < product.m; ++i)
       for (int64_t j = 0; j < product.n; ++j) {
         int64_t& sum = to[offset.c + i * product.n + j];
-        for (int64_t k = 0; k < product.k; ++k)
-          sum = apply_integers(ValueOp::fma, element(a, i, k), element(b, j, k), sum);
+        for (int64_t k = 0; k < product.k; ++k) {
+          const int64_t left = element(a, i, k);
+          const int64_t right = element(b, j, k);
+          sum = apply_integers(ValueOp::fma, left, right, sum);
+        }
       }
   }
 }
@@ -45,7 +48,8 @@ void multiply_exactly(const Product& product, int64_t* to) {
 size_t first_axis(const Box& box, const View& out, const View& still, size_t end) {
   const auto joins = [&](size_t i) {
     if (box.size[i] == 1) return true;
-    return still.strides[i] == 0 && out.strides[i] == element_count(entries(box.size, i + 1));
+    const int64_t behind = element_count(entries(box.size, i + 1));
+    return still.strides[i] == 0 && out.strides[i] == behind;
   };
   size_t axis = end;
   while (axis > 0 && joins(axis - 1)) --axis;
@@ -56,10 +60,13 @@ size_t first_axis(const Box& box, const View& out, const View& still, size_t end
 void NodeEvaluator::product(const Node& node, const Box& box, Storage& fresh) const {
   fresh.fill(0);  // products are added
   if (volume(box) == 0) return;
-  if (class_of(node.op) == OpClass::convolution)
+  if (class_of(node.op) == OpClass::convolution) {
     convolution(node, box, fresh);
-  else
-    multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), fresh);
+  } else {
+    const View& a = view(node.inputs[0]);
+    const View& b = view(node.inputs[1]);
+    multiply(node, box, 0, a, b, fresh);
+  }
   const Dtype dtype = output_of(node).dtype;
   for (int64_t& value : fresh.integers) value = wrapped_integer(dtype, value);
 }
@@ -81,12 +88,14 @@ void NodeEvaluator::convolution(const Node& node, const Box& box, Storage& to) c
   const int64_t most_images = kPadded / std::max<int64_t>(1, image_elements);
   while (part.begin[0] < end_image) {
     part.size = box.size;
-    part.size[0] = std::clamp<int64_t>(most_images, 1, end_image - part.begin[0]);
+    const int64_t images_left = end_image - part.begin[0];
+    part.size[0] = std::clamp<int64_t>(most_images, 1, images_left);
     part.begin[1] = box.begin[1];
     const View x = padded(node, part, {});
     while (part.begin[1] < end_channel) {
       const int64_t group = part.begin[1] / group_channels;
-      part.size[1] = std::min(end_channel, (group + 1) * group_channels) - part.begin[1];
+      const int64_t end_group = (group + 1) * group_channels;
+      part.size[1] = std::min(end_channel, end_group) - part.begin[1];
       View of_group = x;
       of_group.origin += group * weights[1] * x.strides[1];
       multiply(node, part, 1, view(node.inputs[1]), of_group, to);
@@ -129,7 +138,9 @@ void NodeEvaluator::multiply(const Node& node, const Box& box, size_t left, cons
     Shape at = box.begin;
     const Shape within = coordinates_of(batch, i);
     for (size_t k = 0; k < rows; ++k) at[k] += within[k];
-    product.batch.push_back({address(in_a, at), address(in_b, at), address(out, at)});
+    const int64_t a_at = address(in_a, at);
+    const int64_t b_at = address(in_b, at);
+    product.batch.push_back({a_at, b_at, address(out, at)});
   }
   if (to.is_whole) return multiply_exactly(product, to.integers.data());
   double* const magnitude = to.error(0);

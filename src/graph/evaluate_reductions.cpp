@@ -36,9 +36,11 @@ void absorb(int64_t count, int64_t step, const double* x, const double* e, doubl
       double& to = error[i * step];
       if (op == ValueOp::add)
         to += std::fabs(x[i]) + e[i];
-      else if (op == ValueOp::mul)
-        to = to * std::fabs(x[i]) + std::fabs(v) * e[i] + std::fabs(v * x[i]);
-      else
+      else if (op == ValueOp::mul) {
+        const double before = to * std::fabs(x[i]);
+        const double of_factor = std::fabs(v) * e[i];
+        to = before + of_factor + std::fabs(v * x[i]);
+      } else
         to = std::fmax(to, e[i]);
     }
     if (op == ValueOp::add)
@@ -106,21 +108,21 @@ void reduce_floats(const Reducer& reducer, const View& from, const Lines& lines,
       const int64_t first = lines.begin + i * lines.step + offset;
       load(from, first, lines.stride, lines.length, values.data(), read_errors);
       double* const result_error = error ? error + i : nullptr;
-      reducer.absorb(lines.length, result_step, values.data(), errors.data(), value + i,
-                     result_error);
+      double* const result = value + i;
+      reducer.absorb(lines.length, result_step, values.data(), errors.data(), result, result_error);
     }
 }
 
 // A whole line along the scanned axis, of which outputs [begin, begin + count) are wanted.
 struct ScanLine {
-  int64_t size;  // of the input
-  int64_t begin;
-  int64_t count;
-  bool reverse;
-  int64_t from;  // addresses of the line's first element and of the first output, their strides
-  int64_t from_stride;
-  int64_t to;
-  int64_t to_stride;
+  int64_t size = 0;  // of the input
+  int64_t begin = 0;
+  int64_t count = 0;
+  bool reverse = false;
+  int64_t from = 0;  // addresses of the line's first element and of the first output, their strides
+  int64_t from_stride = 0;
+  int64_t to = 0;
+  int64_t to_stride = 0;
 
   int64_t index(int64_t k) const { return reverse ? size - 1 - k : k; }
 
@@ -182,8 +184,8 @@ void NodeEvaluator::reduce(const Node& node, const Box& box, Storage& fresh) con
     const int64_t begin = address(from, at);
     const int64_t own = from.last_stride();
     const bool own_lines = count > 1;
-    const Lines lines = own_lines ? Lines{begin, n, own, count, last_step, false}
-                                  : Lines{begin, 1, own, n, own, true};
+    Lines lines{begin, 1, own, n, own, true};
+    if (own_lines) lines = {begin, n, own, count, last_step, false};
     if (!fresh.is_whole) {
       double* const values = fresh.value.data() + first;
       return reduce_floats(reducer, from, lines, outer, values, fresh.error(first));
@@ -200,14 +202,13 @@ void NodeEvaluator::scan(const Node& node, const Box& box, Storage& fresh) const
   const View& to = view(node.outputs[0]);
   const size_t axis = whole_axis(*axis_sources(graph_, node, 0));
   const Dtype dtype = output_of(node).dtype;
-  const ScanLine wanted = {.size = shape(node.inputs[0])[axis],
-                           .begin = box.begin[axis],
-                           .count = box.size[axis],
-                           .reverse = node.integer("reverse") != 0,
-                           .from = 0,
-                           .from_stride = from.strides[axis],
-                           .to = 0,
-                           .to_stride = to.strides[axis]};
+  ScanLine wanted;
+  wanted.size = shape(node.inputs[0])[axis];
+  wanted.begin = box.begin[axis];
+  wanted.count = box.size[axis];
+  wanted.reverse = node.integer("reverse") != 0;
+  wanted.from_stride = from.strides[axis];
+  wanted.to_stride = to.strides[axis];
   Box starts = box;
   starts.size[axis] = 1;
   for_runs(starts, options_.threads, [&](int64_t, int64_t n, Shape at) {

@@ -58,7 +58,8 @@ NodeEvaluator::NodeEvaluator(const Graph& graph, std::span<const Bytes> inputs,
   });
   const auto hold = [&](size_t i, const std::byte* data) {
     const Tensor& tensor = graph.tensors[i];
-    views_[i] = {.data = data, .dtype = tensor.dtype, .strides = strides_of(tensor.shape)};
+    Shape strides = strides_of(tensor.shape);
+    views_[i] = {.data = data, .dtype = tensor.dtype, .strides = std::move(strides)};
   };
   for (size_t i = 0; i < views_.size(); ++i)
     if (graph.tensors[i].constant) hold(i, graph.tensors[i].constant->data());

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,7 +39,9 @@ TensorId Graph::add_tensor(Tensor added) {
 }
 
 int64_t element_count(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return count;
 }
 
 int64_t byte_count(const TensorInfo& tensor) {
@@ -132,9 +132,12 @@ Result<Dtype> checked_dtype(int64_t onnx_type, std::string_view what, std::strin
 
 Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) {
   Shape out(std::max(a.size(), b.size()));
+  const auto from_last = [](const Shape& shape, size_t i) {
+    return i < shape.size() ? shape[shape.size() - 1 - i] : int64_t{1};
+  };
   for (size_t i = 0; i < out.size(); ++i) {  // i counts from the last axis
-    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
-    const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    const int64_t x = from_last(a, i);
+    const int64_t y = from_last(b, i);
     if (x != y && x != 1 && y != 1) {
       Error error{ErrorCode::kOnnxShape, "shapes do not broadcast", std::string(place)};
       error.expected = "sizes that are equal or 1, counted from the last axis";
@@ -173,7 +176,9 @@ Result<int> normalized_axis(int64_t axis, size_t rank, std::string_view place) {
   if (axis >= -size && axis < size) return static_cast<int>(axis < 0 ? axis + size : axis);
   const std::string message = "an axis is outside the tensor's rank";
   const std::string expected = fmt::format("{} to {}", -size, size - 1);
-  return fail(
-      {ErrorCode::kOnnxAttribute, message, std::string(place), expected, std::to_string(axis)});
+  Error error{ErrorCode::kOnnxAttribute, message, std::string(place)};
+  error.expected = expected;
+  error.found = std::to_string(axis);
+  return fail(std::move(error));
 }
 }  // namespace warploom::graph

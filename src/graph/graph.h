@@ -1,41 +1,55 @@
-// Graphs: operators over tensors whose shapes are all known.
+// Operator graphs: the form of a model between its file and loop nests, with every shape known.
 //
-// A Graph is what a model file becomes and what everything after reads: a list of tensors, a list
-// of nodes in an order in which every tensor is made before it is used, and which tensors come in
-// and go out. A tensor is constant only if its bytes are in the graph. Tensors are packed,
-// row-major, first axis slowest.
+// Idea. A Graph is a list of tensors and a list of nodes. A node applies one operator of ONNX to
+// tensors that stand before it; nodes are in an order in which they can run. `inputs` and `outputs`
+// say what goes in and comes out. A tensor is constant if its bytes are in the graph: an
+// initializer, or a result that simplify() has computed.
 //
 // Worked example, y = gelu(x·w + b) with x [512, 1024], w [1024, 768], b [768]:
 //
-//   tensors  0 x f32 [512,1024]  1 w f32 [1024,768]  2 b f32 [768]  3 mm f32 [512,768]  4 s f32
-//   [512,768]  5 y f32 [512,768] nodes    MatMul(0,1)→3   Add(3,2)→4   Gelu(4)→5 {approximate:
-//   "none"} inputs   0 1 2           outputs 5
+//   tensors   0 x f32 [512,1024]    1 w f32 [1024,768]    2 b f32 [768]
+//             3 mm f32 [512,768]    4 s f32 [512,768]     5 y f32 [512,768]
+//   nodes     MatMul(0,1)→3    Add(3,2)→4    Gelu(4)→5 {approximate: "none"}
+//   inputs    0 1 2
+//   outputs   5
 //
-// Composites and primitives. A graph as loaded keeps the operators of its file. decompose()
-// rewrites it into primitives, from which kernels and the FP64 reference are made: composites are
-// gone, and so are the choices that ONNX leaves:
+// Shapes and units. Tensors are packed and row-major: the last axis is contiguous. Sizes, strides
+// and counts are in elements, byte_count() in bytes. No tensor has more than 2^40 elements or 16
+// axes (kMaxElements, kMaxRank), so products of sizes fit in 64 bits.
 //
-//   convolution  Conv(x, w): attributes kernel_shape, strides, dilations, pads (begins, then ends)
-//   and group given, one of each a
-//                spatial axis; a bias is an Add of [1,M,1,..]
-//   window       MaxPool(x), SumPool(x): the same attributes without group; outside counts as -inf
-//   or 0 reduction    ReduceSum, ReduceMax, ReduceMin, ReduceProd (x): attributes axes, ascending
-//   and not negative, and keepdims scan         CumSum(x, axis): of each element with those before
-//   it, or with `reverse` those behind it; not exclusive Pad(x, pads, value): constant mode; pads
-//   of every axis, begins then ends, negative ones crop
+// The passes, each a function from graph to graph:
 //
-// 16-bit inputs of a composite are cast to f32, its output back. Tensors in between are named after
-// the node: "norm/mean".
+//   infer()      checks every node and fills in the type and shape of its outputs
+//   simplify()   folds what depends on constants alone, so that shape arithmetic disappears;
+//                bypasses Identity and Dropout; drops nodes that no output needs
+//   decompose()  rewrites composite operators into primitives, of which loop nests and the FP64
+//                reference are made
 //
-// infer() checks every node and fills in the type and shape of what it makes. simplify() folds what
-// depends on constants alone (so that shape arithmetic disappears), routes around Identity and
-// Dropout, and drops what nobody needs. After both, as load_onnx() leaves a graph, the second input
-// of Reshape, Expand, Unsqueeze, Squeeze and Slice is constant.
+// load_onnx() returns a graph after infer() and simplify(): the second input of Reshape, Expand,
+// Unsqueeze, Squeeze and Slice is constant then.
 //
-// Errors: onnx-type, onnx-shape, onnx-attribute, onnx-name, onnx-cyclic, onnx-too-large; place is
-// "node 'mm' (MatMul)".
+// Primitives leave none of the choices that ONNX allows:
+//
+//   convolution  Conv(x, w). Attributes kernel_shape, strides and dilations, one entry a spatial
+//                axis; pads, all begins before all ends; group. A bias is an Add of [1,M,1,..].
+//   window       MaxPool(x), SumPool(x): the same attributes without group. Elements outside count
+//                as -inf and as 0.
+//   reduction    ReduceSum, ReduceMax, ReduceMin, ReduceProd (x). Attributes axes, ascending and
+//                not negative, and keepdims.
+//   scan         CumSum(x, axis): the sum of each element and all before it; with `reverse`, of
+//                it and all behind it. Not exclusive.
+//   Pad          Pad(x, pads, value), constant mode; pads of every axis, all begins before all
+//                ends. Negative pads crop.
+//
+// A composite with 16-bit inputs casts them to f32 and its output back. Tensors that it makes are
+// named after its node: "norm/mean" is a tensor of the node "norm".
+//
+// Errors: onnx-type, onnx-shape, onnx-attribute, onnx-name, onnx-cyclic, onnx-too-large. Their
+// place is the node: "node 'mm' (MatMul)".
 #pragma once
 #include <map>
+#include <optional>
+#include <variant>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
@@ -110,9 +124,10 @@ struct Node {
   std::map<std::string, Attribute> attributes = {};  // defaults filled in (operators.cpp)
 
   // The attribute's value, or `otherwise` if it is absent or of another type.
-  template <class T> T attribute(std::string_view key, T otherwise = {}) const {
+  template <class T> T attribute(std::string_view key, const T& otherwise = {}) const {
     const auto found = attributes.find(std::string(key));
-    const T* value = found == attributes.end() ? nullptr : std::get_if<T>(&found->second);
+    if (found == attributes.end()) return otherwise;
+    const T* const value = std::get_if<T>(&found->second);
     return value ? *value : otherwise;
   }
 

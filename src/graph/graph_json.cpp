@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 #include "base/variant_json.h"  // IWYU pragma: keep (conversions of Attribute)
@@ -11,7 +12,10 @@ namespace warploom::graph {
 using nlohmann::json;
 
 void to_json(json& out, const Tensor& tensor) {
-  out = {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}};
+  out = json::object();
+  out["name"] = tensor.name;
+  out["dtype"] = tensor.dtype;
+  out["shape"] = tensor.shape;
   if (!tensor.constant) return;
   const auto* const begin = reinterpret_cast<const uint8_t*>(tensor.constant->data());
   std::vector<uint8_t> bytes(begin, begin + tensor.constant->size());
@@ -19,7 +23,9 @@ void to_json(json& out, const Tensor& tensor) {
 }
 
 void from_json(const json& in, Tensor& tensor) {
-  static_cast<TensorInfo&>(tensor) = {in.at("name"), in.at("dtype"), in.at("shape")};
+  tensor.name = in.at("name").get<std::string>();
+  tensor.dtype = in.at("dtype").get<Dtype>();
+  tensor.shape = in.at("shape").get<Shape>();
   if (!in.contains("constant")) return;
   const auto& binary = in["constant"].get_binary();
   const auto* const begin = reinterpret_cast<const std::byte*>(binary.data());
@@ -29,14 +35,19 @@ void from_json(const json& in, Tensor& tensor) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Node, op, name, inputs, outputs, attributes)
 
 void to_json(json& out, const Graph& graph) {
-  out = {{"name", graph.name},
-         {"tensors", graph.tensors},
-         {"nodes", graph.nodes},
-         {"inputs", graph.inputs},
-         {"outputs", graph.outputs}};
+  out = json::object();
+  out["name"] = graph.name;
+  out["tensors"] = graph.tensors;
+  out["nodes"] = graph.nodes;
+  out["inputs"] = graph.inputs;
+  out["outputs"] = graph.outputs;
 }
 
 void from_json(const json& in, Graph& graph) {
-  graph = {in.at("name"), in.at("tensors"), in.at("nodes"), in.at("inputs"), in.at("outputs")};
+  graph.name = in.at("name").get<std::string>();
+  graph.tensors = in.at("tensors").get<std::vector<Tensor>>();
+  graph.nodes = in.at("nodes").get<std::vector<Node>>();
+  graph.inputs = in.at("inputs").get<std::vector<TensorId>>();
+  graph.outputs = in.at("outputs").get<std::vector<TensorId>>();
 }
 }  // namespace warploom::graph

@@ -84,9 +84,8 @@ Status check_arity(const Node& node) {
         {ErrorCode::kOnnxName, "a required input is left out", place_of(node), "a tensor", found});
   }
   if (count < row.min_inputs || count > row.max_inputs) {
-    const std::string expected = is_variadic
-                                     ? fmt::format("{} or more", row.min_inputs)
-                                     : fmt::format("{} to {}", row.min_inputs, row.max_inputs);
+    std::string expected = fmt::format("{} to {}", row.min_inputs, row.max_inputs);
+    if (is_variadic) expected = fmt::format("{} or more", row.min_inputs);
     return fail({ErrorCode::kOnnxName, "wrong number of inputs", place_of(node), expected,
                  std::to_string(count)});
   }
@@ -108,9 +107,11 @@ Result<std::vector<int>> makers_of(const Graph& graph) {
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     for (TensorId id : graph.nodes[n].outputs) {
       if (id == kAbsent) continue;
-      if (maker[id] != kNothing)
-        return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place_of(graph.nodes[n]),
-                     "one definition", graph.tensor(id).name});
+      if (maker[id] != kNothing) {
+        const std::string place = place_of(graph.nodes[n]);
+        return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place, "one definition",
+                     graph.tensor(id).name});
+      }
       maker[id] = static_cast<int>(n);
     }
   return maker;
@@ -139,10 +140,11 @@ Status sort_nodes(Graph& graph) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     for (TensorId id : graph.nodes[n].inputs) {
       if (id == kAbsent || maker[id] == kGiven) continue;
-      if (maker[id] == kNothing)
-        return fail({ErrorCode::kOnnxName, "a tensor is used that nothing defines",
-                     place_of(graph.nodes[n]), "an input, an initializer or a node's output",
-                     graph.tensor(id).name});
+      if (maker[id] == kNothing) {
+        const std::string place = place_of(graph.nodes[n]);
+        return fail({ErrorCode::kOnnxName, "a tensor is used that nothing defines", place,
+                     "an input, an initializer or a node's output", graph.tensor(id).name});
+      }
       users[maker[id]].push_back(static_cast<int>(n));
       ++waiting[n];
     }
@@ -156,10 +158,11 @@ Status sort_nodes(Graph& graph) {
     sorted.push_back(graph.nodes[n]);
   }
   const auto stuck = std::ranges::find_if(waiting, [](int count) { return count > 0; });
-  if (stuck != waiting.end())
-    return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle",
-                 place_of(graph.nodes[stuck - waiting.begin()]),
+  if (stuck != waiting.end()) {
+    const Node& node = graph.nodes[stuck - waiting.begin()];
+    return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle", place_of(node),
                  "an order in which every tensor is made before it is used"});
+  }
   graph.nodes = std::move(sorted);
   return check_outputs(graph, maker);
 }
@@ -260,7 +263,8 @@ void fold(Graph& graph, const Node& node) {
   if (element_count(out.shape) > most) return;
   // Of Shape's input and CastLike's second the elements do not matter.
   const auto is_unread = [&](TensorId id) {
-    return node.op == OpKind::Shape || (node.op == OpKind::CastLike && id == node.inputs[1]);
+    if (node.op == OpKind::Shape) return true;
+    return node.op == OpKind::CastLike && id == node.inputs[1];
   };
   const auto is_known = [&](TensorId id) {
     return id == kAbsent || graph.tensor(id).constant || is_unread(id) || is_empty(id);
@@ -313,7 +317,8 @@ bool does_nothing(const Graph& graph, const Node& node) {
 
 // Constant indices of a Gather count from the front: kernels know no others.
 void count_from_front(Graph& graph, Node& node) {
-  auto indices = constant_integers(graph, node.inputs[1]).value_or(std::vector<int64_t>{});
+  const std::vector<int64_t> none;
+  const auto indices = constant_integers(graph, node.inputs[1]).value_or(none);
   if (std::ranges::none_of(indices, [](int64_t index) { return index < 0; })) return;
   const Shape& from = graph.tensor(node.inputs[0]).shape;
   Tensor counted = graph.tensor(node.inputs[1]);
@@ -321,7 +326,8 @@ void count_from_front(Graph& graph, Node& node) {
   const int64_t size = from[NodeContext{graph, node}.axis(from.size())];
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] >= 0) continue;
-    store_integer(counted.dtype, counted.constant->data(), int64_t(i), indices[i] + size);
+    const int64_t from_front = indices[i] + size;
+    store_integer(counted.dtype, counted.constant->data(), int64_t(i), from_front);
   }
   node.inputs[1] = graph.add_tensor(std::move(counted));
 }
@@ -387,7 +393,8 @@ void write_known(Graph& graph, const std::set<TensorId>& outputs) {
     known.name += "/known";
     const TensorId from = graph.add_tensor(std::move(known));
     for (Node& node : graph.nodes) std::ranges::replace(node.inputs, id, from);
-    graph.nodes.push_back({OpKind::Identity, graph.tensor(id).name, {from}, {id}, {}});
+    const std::string& name = graph.tensor(id).name;
+    graph.nodes.push_back({OpKind::Identity, name, {from}, {id}, {}});
   }
 }
 }  // namespace
@@ -409,8 +416,8 @@ Result<Graph> simplify(Graph graph) {
       const auto makes = [&](const Node& maker) { return contains(maker.outputs, in); };
       // An output keeps its name: x → node → t → Identity → y becomes x → node → y, unless t is an
       // output, too.
-      const bool renamed =
-          promised.contains(out) && !promised.contains(in) && std::ranges::any_of(kept, makes);
+      const bool may_be_renamed = promised.contains(out) && !promised.contains(in);
+      const bool renamed = may_be_renamed && std::ranges::any_of(kept, makes);
       if (renamed) {
         rename(kept, in, out);
         std::ranges::replace(alias, in, out);

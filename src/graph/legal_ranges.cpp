@@ -84,7 +84,8 @@ void LegalRanges::asks(const Node& node) {
 void LegalRanges::asks_indices(const Node& node) {
   const NodeContext context{graph_, node};
   const size_t rank = context.in(0).shape.size();
-  const auto size = static_cast<double>(context.in(0).shape[context.axis(rank)]);
+  const size_t axis = context.axis(rank);
+  const auto size = static_cast<double>(context.in(0).shape[axis]);
   restrict_input(node, 1, {-size, size - 1, true});
 }
 
@@ -107,7 +108,8 @@ void LegalRanges::asks_places(const Node& node) {
 
 // The class that is ignored is drawn where it lies beside the others.
 void LegalRanges::asks_classes(const Node& node) {
-  const auto classes = static_cast<double>(NodeContext{graph_, node}.in(0).shape[1]);
+  const NodeContext context{graph_, node};
+  const auto classes = static_cast<double>(context.in(0).shape[1]);
   const auto ignored = static_cast<double>(node.integer("ignore_index"));
   const double low = ignored == -1 ? -1 : 0;
   const double high = ignored == classes ? classes : classes - 1;
@@ -132,9 +134,10 @@ void LegalRanges::asks_divisor(const Node& node) {
 void LegalRanges::asks_compared(const Node& node) {
   for (const size_t i : {0, 1}) {
     const TensorId table = node.inputs[1 - i];
-    const bool several = fixed(table) && can(table).is_bounded() && !can(table).is_point();
+    const Range& values = can(table);
+    const bool several = fixed(table) && values.is_bounded() && !values.is_point();
     const TensorId one = node.inputs[i];
-    if (several && can(table).whole && can(one).whole && !fixed(one)) restrict_to(one, can(table));
+    if (several && values.whole && can(one).whole && !fixed(one)) restrict_to(one, values);
   }
 }
 

@@ -98,7 +98,8 @@ void LegalRanges::chooses(const Node& node, const Range& wanted) {
   const bool yes_is_lower = yes.low < no.low;
   const Range& lower = yes_is_lower ? yes : no;
   const Range& upper = yes_is_lower ? no : yes;
-  const bool joined = upper.low - lower.high <= (can(split.root).whole ? 1 : 0);
+  const double smallest_step = can(split.root).whole ? 1 : 0;
+  const bool joined = upper.low - lower.high <= smallest_step;
   const bool lower_is_wider = lower.high - lower.low > upper.high - upper.low;
   const Range& wider = lower_is_wider ? lower : upper;
   restrict_to(split.root, joined ? hull(lower, upper) : wider);

@@ -33,10 +33,9 @@ void LegalRanges::moves(const Node& node, const Range& wanted) {
 }
 
 void LegalRanges::composite(const Node& node, const Range& wanted) {
-  constexpr OpKind kMoves[] = {OpKind::GatherElements, OpKind::GatherND,     OpKind::Split,
-                               OpKind::Tile,           OpKind::DepthToSpace, OpKind::SpaceToDepth,
-                               OpKind::Dropout,        OpKind::CastLike,     OpKind::Trilu,
-                               OpKind::ReduceMean};
+  using enum OpKind;
+  constexpr OpKind kMoves[] = {GatherElements, GatherND, Split,    Tile,  DepthToSpace,
+                               SpaceToDepth,   Dropout,  CastLike, Trilu, ReduceMean};
   if (contains(kMoves, node.op)) restrict_to(node.inputs[0], wanted);
 }
 

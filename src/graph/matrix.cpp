@@ -162,9 +162,11 @@ void add(const Product& product, double* c, bool absolute, int threads) {
     double* const block = c + at.c + row * product.n + column;
     for (int64_t k = 0; k < product.k; k += kBlockDepth) {
       const int64_t depth = std::min(kBlockDepth, product.k - k);
-      pack({product.a, at.a, row, end_row, k, depth, absolute}, kernel.rows, left.data());
-      pack({product.b, at.b, column, end_column, k, depth, absolute}, kernel.columns, right.data());
-      add_tiles(left.data(), right.data(), depth, end_row - row, end_column - column, block,
+      double* const rows_of_a = left.data();
+      double* const columns_of_b = right.data();
+      pack({product.a, at.a, row, end_row, k, depth, absolute}, kernel.rows, rows_of_a);
+      pack({product.b, at.b, column, end_column, k, depth, absolute}, kernel.columns, columns_of_b);
+      add_tiles(rows_of_a, columns_of_b, depth, end_row - row, end_column - column, block,
                 product.n);
     }
   });

@@ -193,8 +193,8 @@ std::optional<AxisSources> axis_sources(const Graph& graph, const Node& node, si
 }
 
 int64_t terms_of(const Graph& graph, const Node& node) {
-  constexpr std::array kCombines = {OpClass::contraction, OpClass::convolution, OpClass::window,
-                                    OpClass::reduction, OpClass::scan};
+  using enum OpClass;
+  constexpr std::array kCombines = {contraction, convolution, window, reduction, scan};
   const OpClass kind = class_of(node.op);
   if (!contains(kCombines, kind)) return 1;
   // An output of a convolution meets every weight of its channel.

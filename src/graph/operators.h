@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include "graph/graph.h"
 
@@ -27,8 +28,9 @@ struct ErrorDetail : std::string {
 
 // Entries [begin, end) of a shape, as far as it has them.
 inline Shape entries(const Shape& of, size_t begin, size_t end = kMaxRank) {
-  return {of.begin() + std::min(std::ssize(of), ptrdiff_t(begin)),
-          of.begin() + std::min(std::ssize(of), ptrdiff_t(end))};
+  const auto first = static_cast<ptrdiff_t>(std::min(of.size(), begin));
+  const auto last = static_cast<ptrdiff_t>(std::min(of.size(), end));
+  return {of.begin() + first, of.begin() + last};
 }
 
 // A node with its inputs already inferred and its attributes complete.
@@ -67,8 +69,8 @@ struct AxisSource {
 using AxisSources = std::vector<AxisSource>;  // one an axis of the input
 
 inline size_t whole_axis(const AxisSources& sources) {  // the first that is
-  return static_cast<size_t>(std::ranges::find(sources, AxisSource::kWhole, &AxisSource::axis) -
-                             sources.begin());
+  const auto whole = std::ranges::find(sources, AxisSource::kWhole, &AxisSource::axis);
+  return static_cast<size_t>(whole - sources.begin());
 }
 
 // What a primitive makes of its inputs' types and shapes: its output's, and where each input is

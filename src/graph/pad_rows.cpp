@@ -60,8 +60,9 @@ std::vector<Node> makers_of(const Graph& graph, const Node& pool) {
       return known.contains(graph.nodes[reader].outputs[0]);
     };
     const bool pointwise = class_of(node.op) == OpClass::pointwise;
-    const bool is_read_elsewhere =
-        contains(graph.outputs, made) || !std::ranges::all_of(graph.consumers(made), is_known);
+    const std::vector<int> readers = graph.consumers(made);
+    const bool known_readers = std::ranges::all_of(readers, is_known);
+    const bool is_read_elsewhere = contains(graph.outputs, made) || !known_readers;
     if (is_read_elsewhere || (node.op != OpKind::Conv && !pointwise)) return {};
     for (size_t i = 0; pointwise && i < node.inputs.size(); ++i) {
       const Shape& shape = graph.tensor(node.inputs[i]).shape;
@@ -94,7 +95,8 @@ Result<Outputs> padded(PrimitiveWriter& writer, const std::vector<Node>& makers)
     wide = writer.make(node.op, std::move(node.inputs), "wide", std::move(node.attributes));
   }
   const Node& pool = writer.node;
-  const TensorId y = writer.make(pool.op, {made.at(writer.raw(0))}, "windows", pool.attributes);
+  const TensorId padded = made.at(writer.raw(0));
+  const TensorId y = writer.make(pool.op, {padded}, "windows", pool.attributes);
   return Outputs{y};
 }
 }  // namespace

@@ -40,8 +40,8 @@ inline void parallel_for(int64_t count, int threads, const std::function<void(in
 // [0, count) in parts of at least `grain`, at most one a core; `work(result, begin, end)` of each
 // part at the same time, the caller's among them. The parts' results, in order.
 template <class T, class Work> std::vector<T> in_parallel(int64_t count, int64_t grain, Work work) {
-  const int64_t parts =
-      std::clamp<int64_t>(count / grain, 1, std::max(1u, std::thread::hardware_concurrency()));
+  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const int64_t parts = std::clamp<int64_t>(count / grain, 1, cores);
   std::vector<T> results(parts);
   parallel_for(parts, 0,
                [&](int64_t p) { work(results[p], count * p / parts, count * (p + 1) / parts); });

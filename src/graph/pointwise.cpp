@@ -105,14 +105,16 @@ Formula truncate(const Formula& a) {
 // undone by e / (u - 1).
 Formula log1p(const Formula& e) {
   const Formula u = e + 1;
-  return where(u == 1, e, log(u) * where(u == e, 1, e / (u - 1)));
+  const Formula correction = where(u == e, 1, e / (u - 1));
+  return where(u == 1, e, log(u) * correction);
 }
 
 // exp(x) - 1, by the same trick turned round: (u - 1)·x / log(u) with u = exp(x).
 Formula expm1(const Formula& x) {
   const Formula u = exp(x);
   const Formula minus = u - 1;
-  return where(u == 1, x, where(minus == -1, -1, minus * (x / log(u))));
+  const Formula corrected = minus * (x / log(u));
+  return where(u == 1, x, where(minus == -1, -1, corrected));
 }
 
 // e^s / 2 where e^s itself may be more than the type holds: half of e^(s/2) times the other.
@@ -132,7 +134,9 @@ Formula sinh(const Formula& x) {
   const Formula m = expm1(x);
   const Formula s = abs(x);
   const Formula size = half_exp(s) - 0.5 * exp(-s);
-  return where(s < 1, 0.5 * (m + m / (m + 1)), where(x < 0, -size, size));
+  const Formula near_zero = 0.5 * (m + m / (m + 1));
+  const Formula far = where(x < 0, -size, size);
+  return where(s < 1, near_zero, far);
 }
 
 // From here on the 1 in sqrt(s² ± 1) is lost in fp32 and FP64 alike, and s² is not beyond either.
@@ -157,7 +161,8 @@ Formula asinh(const Formula& x) {
 Formula acosh(const Formula& x) {
   const Formula c = min(x, kLarge);
   const Formula over = c - 1;
-  return where(x < kLarge, log1p(over + sqrt(over) * sqrt(c + 1)), log_twice(x));
+  const Formula root = sqrt(over) * sqrt(c + 1);
+  return where(x < kLarge, log1p(over + root), log_twice(x));
 }
 
 Formula atanh(const Formula& x) {
@@ -181,7 +186,8 @@ Formula general_power(const Formula& x, const Formula& y) {
   const Formula has_power = where(above == kInfinite, 1, whole);
   const Formula broken = std::numeric_limits<double>::quiet_NaN();
   const Formula of_negative = where(has_power, size, broken);
-  return where(y == 0, 1, where(odd, signed_size, where(x < 0, of_negative, size)));
+  const Formula not_odd = where(x < 0, of_negative, size);
+  return where(y == 0, 1, where(odd, signed_size, not_odd));
 }
 
 Formula power(const NodeContext& context) {
@@ -226,7 +232,8 @@ Formula cast(const NodeContext& context) {
 Formula gelu(const Formula& x, bool by_tanh) {
   if (!by_tanh) return 0.5 * x * (erf((1 / std::numbers::sqrt2) * x) + 1);
   const double scale = std::sqrt(2 / std::numbers::pi);
-  return 0.5 * x * (tanh(scale * (x + 0.044715 * (x * x * x))) + 1);
+  const Formula cube = x * x * x;
+  return 0.5 * x * (tanh(scale * (x + 0.044715 * cube)) + 1);
 }
 
 Formula clip(const NodeContext& context) {
@@ -317,8 +324,8 @@ bool in_integers(const Graph& graph, const Node& node, const Expression& express
     if (term.kind == ExpressionTerm::Kind::apply) return has_integers(term.op);
     return term.kind != ExpressionTerm::Kind::constant || term.value == std::trunc(term.value);
   };
-  return std::ranges::all_of(node.inputs, is_whole) && is_whole(node.outputs[0]) &&
-         std::ranges::all_of(expression.terms, has_meaning);
+  if (!std::ranges::all_of(node.inputs, is_whole) || !is_whole(node.outputs[0])) return false;
+  return std::ranges::all_of(expression.terms, has_meaning);
 }
 
 void evaluate_integers(const Expression& expression, int64_t count,
@@ -338,8 +345,11 @@ void evaluate_integers(const Expression& expression, int64_t count,
       std::array<const int64_t*, 3> args{};
       for (int k = 0; k < arity_of(term.op); ++k) args[k] = done[term.args[k]];
       const auto arg = [&](int k, int64_t i) { return args[k] == nullptr ? 0 : args[k][i]; };
-      for (int64_t i = 0; i < count; ++i)
-        made[i] = apply_integers(term.op, arg(0, i), arg(1, i), arg(2, i));
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t a = arg(0, i);
+        const int64_t b = arg(1, i);
+        made[i] = apply_integers(term.op, a, b, arg(2, i));
+      }
     }
     done.push_back(made);
   }
@@ -361,8 +371,8 @@ void evaluate(const Expression& expression, int64_t count, std::span<const Colum
       done.push_back(inputs[term.input]);
       continue;
     }
-    const Column made = {room.data() + 2 * done.size() * count,
-                         room.data() + (2 * done.size() + 1) * count};
+    double* const values = room.data() + 2 * done.size() * count;
+    const Column made = {values, values + count};
     const int arity = term.kind == ExpressionTerm::Kind::apply ? arity_of(term.op) : 0;
     Column args[3];
     for (int k = 0; k < arity; ++k) args[k] = done[term.args[k]];
@@ -370,11 +380,15 @@ void evaluate(const Expression& expression, int64_t count, std::span<const Colum
       double x[3] = {0, 0, 0};
       double e[3] = {0, 0, 0};
       for (int k = 0; k < arity; ++k) x[k] = args[k].value[i];
-      made.value[i] = arity == 0 ? term.value : apply(term.op, x[0], x[1], x[2]);
-      if (drops_nan && std::isnan(made.value[i])) made.value[i] = without_nan(term.op, x);
+      double& value = made.value[i];
+      value = term.value;
+      if (arity != 0) value = apply(term.op, x[0], x[1], x[2]);
+      if (drops_nan && std::isnan(value)) value = without_nan(term.op, x);
       if (!to.magnitude) continue;
       for (int k = 0; k < arity; ++k) e[k] = args[k].magnitude[i];
-      made.magnitude[i] = arity == 0 ? 0 : magnitude_of(term.op, arity, x, made.value[i], e);
+      double& magnitude = made.magnitude[i];
+      magnitude = 0;
+      if (arity != 0) magnitude = magnitude_of(term.op, arity, x, value, e);
     }
     done.push_back(made);
   }

@@ -1,21 +1,40 @@
-// Elementwise operators as expressions over base/value_ops.def.
+// Pointwise operators as expressions over the operations of base/value_ops.def.
 //
-// A pointwise operator computes each output element from those of its inputs that broadcasting puts
-// at the same place. expression_of() says how, in the vocabulary of emitted source and tile
-// programs, so that any chain can be fused without knowing one operator from another. Worked
-// example, Gelu (approximate = none):
+// Idea. A pointwise operator computes each output element from the input elements at the same index
+// after broadcasting. expression_of() returns that computation as a list of terms, in the
+// operations that tile programs and emitted source have. A chain of pointwise operators is fused by
+// joining their lists; fusion needs no knowledge of any one operator.
 //
-//   0 input 0   1 constant 1/√2   2 mul(0,1)   3 erf(2)   4 constant 1   5 add(3,4)   6 constant
-//   0.5   7 mul(0,6)   8 mul(7,5)
+// Worked example, Gelu with approximate = "none", 0.5 · x · (1 + erf(x / √2)):
 //
-// A term refers to earlier terms only and the last one is the result, before it is rounded to the
-// output's type: a cast to a narrower type within a fused chain must still round. Expressions are
-// accurate also when every term is rounded to fp32: Softplus near -20 does not become log(1 + 2e-9)
-// = 0, nor Elu near 0 exp(x) - 1. Integers: Div and a Cast from float truncate, in the expression.
-// The FP64 reference uses them, too, but for Pow, which is only approximated; tests compare them
-// with the library's. Of integers it computes them on whole numbers of 64 bits.
+//   0  input 0            x
+//   1  constant 1/√2
+//   2  mul(0, 1)          x / √2
+//   3  erf(2)
+//   4  constant 1
+//   5  add(3, 4)
+//   6  constant 0.5
+//   7  mul(0, 6)
+//   8  mul(7, 5)          the result
+//
+// A term refers to earlier terms only. The last term is the result before it is rounded to the
+// output's type: within a fused chain, a cast to a narrower type must still round.
+//
+// Accuracy. Expressions are accurate when every term is rounded to fp32, not only in exact
+// arithmetic: Softplus at -20 is not log(1 + 2e-9) = 0, and Elu near 0 is not exp(x) - 1.
+//
+// Integers. Div and a Cast from float truncate, in the expression. Where all tensors of a node are
+// integers and every term has a meaning on them (in_integers), evaluate_integers() computes in 64
+// bits that wrap.
+//
+// Units. Buffers are FP64, or int64_t for evaluate_integers(); `count` is in elements. The FP64
+// reference evaluates these expressions, but for Pow, which an expression only approximates; tests
+// compare the others with the C library.
+//
+// Errors: none. expression_of() returns nothing for an operator that is not pointwise.
 #pragma once
 #include <array>
+#include <optional>
 #include <span>
 #include "base/value_op.h"
 #include "graph/graph.h"

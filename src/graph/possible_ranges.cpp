@@ -46,16 +46,26 @@ Range of_type(Dtype dtype) {
 }
 
 Range absolute(const Range& x) {
-  return {0, std::max(std::fabs(x.low), std::fabs(x.high)), x.whole};
+  const double low = std::fabs(x.low);
+  const double high = std::fabs(x.high);
+  return {0, std::max(low, high), x.whole};
 }
 
 // Of max(a, b), and of min(a, b).
 Range larger(const Range& a, const Range& b) {
-  return {std::max(a.low, b.low), std::max(a.high, b.high), a.whole && b.whole};
+  const double low = std::max(a.low, b.low);
+  const double high = std::max(a.high, b.high);
+  return {low, high, a.whole && b.whole};
 }
 
 Range smaller(const Range& a, const Range& b) {
-  return {std::min(a.low, b.low), std::min(a.high, b.high), a.whole && b.whole};
+  const double low = std::min(a.low, b.low);
+  const double high = std::min(a.high, b.high);
+  return {low, high, a.whole && b.whole};
+}
+
+Range truncated(double low, double high) {
+  return {std::trunc(low), std::trunc(high), true};
 }
 
 class Possible {
@@ -116,7 +126,8 @@ class Possible {
   Range moved(const Node& node) const {
     if (node.op == OpKind::Concat) return hull_from(node, 0);
     if (node.op != OpKind::Pad) return in(node, 0);
-    const Range padding = given(node, 2) ? in(node, 2) : Range{0, 0, true};
+    Range padding{0, 0, true};
+    if (given(node, 2)) padding = in(node, 2);
     return hull(in(node, 0), padding);
   }
 
@@ -129,7 +140,8 @@ class Possible {
     if (node.op != OpKind::CumSum) return kAnything;
     const Range some = hull(x, all);
     const bool none = node.integer("exclusive") != 0;
-    return none ? hull(some, {0, 0, true}) : Range{some.low, some.high, x.whole};
+    if (none) return hull(some, {0, 0, true});
+    return {some.low, some.high, x.whole};
   }
 
   Range composite(const Node& node) const {
@@ -188,7 +200,7 @@ class Possible {
       case OpKind::Mod: return modulo(node, whole);
       case OpKind::Div:
         if (!whole || !y.is_point() || y.low <= 0) return kAnything;
-        return {std::trunc(x.low / y.low), std::trunc(x.high / y.low), true};
+        return truncated(x.low / y.low, x.high / y.low);
       default: return kAnything;
     }
   }
@@ -214,8 +226,10 @@ class Possible {
 
   Range clip(const Node& node) const {
     const Range x = in(node, 0);
-    const Range least = given(node, 1) ? in(node, 1) : Range{-HUGE_VAL, -HUGE_VAL, true};
-    const Range most = given(node, 2) ? in(node, 2) : Range{HUGE_VAL, HUGE_VAL, true};
+    Range least{-HUGE_VAL, -HUGE_VAL, true};
+    Range most{HUGE_VAL, HUGE_VAL, true};
+    if (given(node, 1)) least = in(node, 1);
+    if (given(node, 2)) most = in(node, 2);
     return smaller(larger(x, least), most);
   }
 

@@ -32,7 +32,8 @@ constexpr int64_t kLeastExtent = 8;  // of an axis worth summing
 // are multiplied by it.
 std::vector<double> random_signs(int64_t count, uint64_t seed) {
   Random random(seed, "signs");
-  const double most = std::min(128.0, std::floor(std::sqrt(static_cast<double>(count))));
+  const double root = std::sqrt(static_cast<double>(count));
+  const double most = std::min(128.0, std::floor(root));
   std::vector<double> signs;
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -125,12 +126,13 @@ class Projector {
   // In each input, where the others stand still. A cast rounds what is summed, which is less than
   // the sum of what it rounded.
   bool is_linear(const Node& node) const {
-    constexpr std::array kLinear = {OpKind::MatMul, OpKind::Mul, OpKind::Div, OpKind::Neg,
-                                    OpKind::Transpose};
+    using enum OpKind;
+    constexpr std::array kLinear = {MatMul, Mul, Div, Neg, Transpose};
     if (node.op == OpKind::Conv) return node.integer("group", 1) == 1;
     if (node.op != OpKind::Cast) return contains(kLinear, node.op);
-    return is_wide_float(graph_.tensor(node.outputs[0]).dtype) &&
-           is_float(graph_.tensor(node.inputs[0]).dtype);
+    const Dtype from = graph_.tensor(node.inputs[0]).dtype;
+    const Dtype to = graph_.tensor(node.outputs[0]).dtype;
+    return is_wide_float(to) && is_float(from);
   }
 
   // The sum itself: a product with the signs, which reads what it sums in place.

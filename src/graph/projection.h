@@ -12,6 +12,7 @@
 // activation, nor through integers, which wrap.
 // R. Freivalds, Probabilistic machines can use less running time, IFIP Congress 1977.
 #pragma once
+#include <optional>
 #include "graph/graph.h"
 
 namespace warploom::graph {

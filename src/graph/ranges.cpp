@@ -56,7 +56,8 @@ Range of_ends(double low, double high, bool whole) {
 }  // namespace
 
 Range sum(const Range& a, const Range& b) {
-  return of_ends(a.low + b.low, a.high + b.high, a.whole && b.whole);
+  const bool whole = a.whole && b.whole;
+  return of_ends(a.low + b.low, a.high + b.high, whole);
 }
 
 Range negative(const Range& a) {
@@ -113,8 +114,9 @@ Ranges ranges_of(const Graph& graph, const Ranges& known) {
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
     const Range given = range_in(known, tensor.name);
-    const bool has_end = std::isfinite(legal[i].low) || std::isfinite(legal[i].high);
-    const bool is_restricted = has_end || legal[i].nonzero || given != kAnything;
+    const Range& allowed = legal[i];
+    const bool has_end = std::isfinite(allowed.low) || std::isfinite(allowed.high);
+    const bool is_restricted = has_end || allowed.nonzero || given != kAnything;
     const bool counts = counted[i] && possible[i].whole && possible[i].is_bounded();
     if (is_float(tensor.dtype) && !is_restricted && !counts) continue;
     Range both = meet(possible[i], legal[i]);

@@ -24,6 +24,8 @@
 // (`known`): of numbers that another region makes it says what they can be there.
 #pragma once
 #include <cmath>
+#include <functional>
+#include <map>
 #include <string>
 #include "graph/graph.h"
 

@@ -90,7 +90,8 @@ InferredOutput windows(const NodeContext& context, const WindowSpec& spec, int64
     source.taps = spec.kernel[i];
     source.dilation = spec.dilations[i];
   }
-  return {in.dtype, chained({in.shape[0], channels}, spec.size), {sources}};
+  const Shape images_and_channels = {in.shape[0], channels};
+  return {in.dtype, chained(images_and_channels, spec.size), {sources}};
 }
 }  // namespace
 
@@ -126,8 +127,8 @@ Status check_weights(const NodeContext& context) {
     return in[1] % groups == 0 && in[1] / groups == weights[1];
   };
   if (!fits()) {
-    const std::string expected = transposed ? fmt::format("[{},M/{},..]", in[1], groups)
-                                            : fmt::format("[M,{}/{},..]", in[1], groups);
+    std::string expected = fmt::format("[M,{}/{},..]", in[1], groups);
+    if (transposed) expected = fmt::format("[{},M/{},..]", in[1], groups);
     const std::string message = "the channels of input and weights do not fit";
     return context.error(kShape, message, expected, weights);
   }
@@ -179,7 +180,8 @@ Result<WindowSpec> transposed_spec(const NodeContext& context) {
   WARPLOOM_TRY(const List added, padding);
   for (size_t i = 0; i < count; ++i) {
     const int64_t reach = (spec.kernel[i] - 1) * spec.dilations[i];
-    const int64_t whole = (in[i + 2] - 1) * spec.strides[i] + reach + 1 + added[i];
+    const int64_t last_start = (in[i + 2] - 1) * spec.strides[i];
+    const int64_t whole = last_start + reach + 1 + added[i];
     int64_t& before = spec.before[i];
     int64_t& after = spec.after[i];
     if (asked || same) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 #include "base/error.h"
@@ -38,7 +39,9 @@ std::vector<Box> row_boxes(const Shape& shape, size_t axes, int64_t begin, int64
       row += 1;
     } else {
       const size_t range = axis - 1;
-      box.size[range] = std::min(shape[range] - at[range], (end - row) / inner);
+      const int64_t left_of_axis = shape[range] - at[range];
+      const int64_t left_of_rows = (end - row) / inner;
+      box.size[range] = std::min(left_of_axis, left_of_rows);
       row += box.size[range] * inner;
     }
     boxes.push_back(std::move(box));
@@ -178,9 +181,11 @@ Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& given, std::span<
   const Graph& graph = *held;
   const TensorId id = graph.outputs[output];
   const OutputRows rows = rows_of_primitive(graph, output);
-  if (begin < 0 || end > rows.count || begin > end)
-    return fail({ErrorCode::kInternal, "rows outside the output", graph.name,
-                 fmt::format("0 to {}", rows.count), fmt::format("{} to {}", begin, end)});
+  if (begin < 0 || end > rows.count || begin > end) {
+    const std::string expected = fmt::format("0 to {}", rows.count);
+    const std::string found = fmt::format("{} to {}", begin, end);
+    return fail({ErrorCode::kInternal, "rows outside the output", graph.name, expected, found});
+  }
   ValueAndMagnitude result;
   try {
     for (const Box& box : row_boxes(graph.tensor(id).shape, rows.axes, begin, end)) {

@@ -36,6 +36,7 @@
 // type holds makes E a NaN for the elements that come of it; elsewhere the whole part is said to
 // have overflowed.
 #pragma once
+#include <functional>
 #include <span>
 #include "graph/graph.h"
 

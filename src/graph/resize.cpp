@@ -85,7 +85,8 @@ Along along_of(const Node& node) {
 
 // x resized along one axis, of which the result has `along.length` elements.
 Id resized(PrimitiveWriter& writer, Id x, const Along& along, size_t axis, size_t rank) {
-  const std::map<std::string, Attribute> on_axis = {{"axis", static_cast<int64_t>(axis)}};
+  std::map<std::string, Attribute> on_axis;
+  on_axis["axis"] = static_cast<int64_t>(axis);
   const Shape column = with(Shape(rank, 1), axis, along.length);
   Id sum = kAbsent;
   for (int t = 0; t < along.taps(); ++t) {
@@ -94,7 +95,8 @@ Id resized(PrimitiveWriter& writer, Id x, const Along& along, size_t axis, size_
     Id part = writer.make(OpKind::Gather, {x, from}, "taken", on_axis);
     if (along.taps() > 1) {
       const auto weight = [&](int64_t to) { return along.weight(to, t); };
-      part = writer.mul(part, writer.table(writer.dtype(x), column, "weight", weight), "part");
+      const Id weights = writer.table(writer.dtype(x), column, "weight", weight);
+      part = writer.mul(part, weights, "part");
     }
     sum = sum == kAbsent ? part : writer.add(sum, part, "sum");
   }
@@ -129,7 +131,8 @@ Result<Outputs> resize(PrimitiveWriter& writer) {
     return type_error(writer, "f64, f32, bf16 or f16 between places", writer.in(0).dtype);
   TensorId x = along.taps() == 1 ? writer.raw(0) : writer.wide(0);
   for (size_t i = 0; i < on.size(); ++i) {
-    const auto axis = static_cast<size_t>(*normalized_axis(on[i], shape.size(), writer.place));
+    const Result<int> known_axis = normalized_axis(on[i], shape.size(), writer.place);
+    const auto axis = static_cast<size_t>(*known_axis);
     const double value = load_as_double(by.dtype, by.constant->data(), i);
     along.size = static_cast<double>(shape[axis]);
     along.scale = sized ? value / along.size : value;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -99,7 +100,8 @@ class PrimitiveWriter : public NodeContext {
   }
 
   Id list(const List& values, std::string_view what) {
-    return constant(Dtype::i64, {std::ssize(values)}, {values.begin(), values.end()}, what);
+    const std::vector<double> numbers(values.begin(), values.end());
+    return constant(Dtype::i64, {std::ssize(values)}, numbers, what);
   }
 
   // The constant whose element of flat index i is element(i).
@@ -123,7 +125,8 @@ class PrimitiveWriter : public NodeContext {
   Id pad(Id x, const List& before, const List& after, Id zero, std::string_view what);
 
   Id reduce(OpKind op, Id x, const List& axes, std::string_view what, int64_t keepdims = 1) {
-    return axes.empty() ? x : make(op, {x}, what, {{"axes", axes}, {"keepdims", keepdims}});
+    if (axes.empty()) return x;
+    return make(op, {x}, what, {{"axes", axes}, {"keepdims", keepdims}});
   }
 
   int64_t keepdims() const { return node.integer("keepdims", 1); }

@@ -38,7 +38,11 @@ void ScalarFunction::operator()(int64_t count, std::span<const Column> inputs,
                                 const Column& to) const {
   if (!power || to.magnitude) evaluate(expression, count, inputs, to, drops_nan);
   for (int64_t i = 0; i < count; ++i) {
-    if (power) to.value[i] = std::pow(inputs[0].value[i], inputs[1].value[i]);
+    if (power) {
+      const double base = inputs[0].value[i];
+      const double exponent = inputs[1].value[i];
+      to.value[i] = std::pow(base, exponent);
+    }
     to.value[i] = as_stored(to.value[i]);
     if (to.magnitude && rounds && !std::isinf(to.value[i]))
       to.magnitude[i] += std::fabs(to.value[i]);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include "base/dtype.h"
 #include "base/error.h"
@@ -28,8 +29,8 @@ Status same_type(const NodeContext& context, bool floats_only, bool booleans) {
   for (size_t i = 1; i < context.node.inputs.size(); ++i) {
     if (!context.has(i) || context.in(i).dtype == dtype) continue;
     const std::string expected = fmt::format("inputs of one type, {}", name_of(dtype));
-    const std::string found = fmt::format("input {} is {}", i, name_of(context.in(i).dtype));
-    return type_error(context, expected, found);
+    const Dtype other = context.in(i).dtype;
+    return type_error(context, expected, fmt::format("input {} is {}", i, name_of(other)));
   }
   return check_number(context, 0, floats_only, booleans);
 }
@@ -81,7 +82,8 @@ Result<InferredOutput> matmul(const NodeContext& context) {
     return context.error(kShape, "the summed dimensions of a product differ",
                          "A's columns as many as B's rows", both());
   const auto batch = [](const Shape& in) {
-    return Shape(in.begin(), in.end() - std::min<ptrdiff_t>(2, std::ssize(in)));
+    const auto matrix_axes = std::min<ptrdiff_t>(2, std::ssize(in));
+    return Shape(in.begin(), in.end() - matrix_axes);
   };
   WARPLOOM_TRY(const Shape batches, broadcast(batch(a), batch(b), context.place));
   InferredOutput output{context.in(0).dtype, batches};
@@ -112,9 +114,11 @@ Result<InferredOutput> whole_numbers(const NodeContext& context) {
 Result<InferredOutput> pointwise_float(const NodeContext& context) {
   WARPLOOM_CHECK(same_type(context, true));
   WARPLOOM_TRY(InferredOutput output, broadcast_all(context, context.in(0).dtype));
-  if (context.node.op == OpKind::PRelu && output.shape != context.in(0).shape)
-    return context.error(kShape, "the slope does not stretch to the input", context.in(0).shape,
-                         context.in(1).shape);
+  const Shape& x = context.in(0).shape;
+  if (context.node.op == OpKind::PRelu && output.shape != x) {
+    const Shape& slope = context.in(1).shape;
+    return context.error(kShape, "the slope does not stretch to the input", x, slope);
+  }
   return output;
 }
 
@@ -135,8 +139,9 @@ Result<InferredOutput> where(const NodeContext& context) {
   if (context.in(0).dtype != Dtype::boolean)
     return type_error(context, "a boolean condition", context.in(0).dtype);
   if (context.in(1).dtype != context.in(2).dtype) {
-    const std::string first(name_of(context.in(1).dtype));
-    const std::string found = fmt::format("{} and {}", first, name_of(context.in(2).dtype));
+    const std::string_view first = name_of(context.in(1).dtype);
+    const std::string_view second = name_of(context.in(2).dtype);
+    const std::string found = fmt::format("{} and {}", first, second);
     return type_error(context, "two choices of one type", found);
   }
   return broadcast_all(context, context.in(1).dtype);
@@ -165,7 +170,8 @@ Result<InferredOutput> cast(const NodeContext& context) {
 Result<InferredOutput> dequantize(const NodeContext& context) {
   const Dtype from = context.in(0).dtype;
   const Dtype to = context.in(1).dtype;
-  constexpr std::array kNarrow = {Dtype::i8, Dtype::u8, Dtype::i32, Dtype::e4m3, Dtype::e5m2};
+  using enum Dtype;
+  constexpr std::array kNarrow = {i8, u8, i32, e4m3, e5m2};
   const bool zero_fits = !context.has(2) || context.in(2).dtype == from;
   if (contains(kNarrow, from) && is_wide_float(to) && zero_fits) return broadcast_all(context, to);
   const std::string expected =

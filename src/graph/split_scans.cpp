@@ -65,11 +65,14 @@ struct ScanWriter {
   TensorId pad(TensorId x, int64_t before, int64_t after, std::string_view what) {
     const List none(writer.rank(x));
     const TensorId zero = writer.scalar(0, x, "zero");
-    return writer.pad(x, with(none, axis, before), with(none, axis, after), zero, what);
+    const List before_axis = with(none, axis, before);
+    const List after_axis = with(none, axis, after);
+    return writer.pad(x, before_axis, after_axis, zero, what);
   }
 
   TensorId scan(TensorId x, size_t along, std::string_view what) {
-    const TensorId on = writer.constant(Dtype::i64, {}, {static_cast<double>(along)}, "axis");
+    const auto number = static_cast<double>(along);
+    const TensorId on = writer.constant(Dtype::i64, {}, {number}, "axis");
     return writer.make(OpKind::CumSum, {x, on}, what, {{"reverse", reverse}});
   }
 };
@@ -97,7 +100,8 @@ Result<Outputs> cut_scan(PrimitiveWriter& writer, int64_t num_sms) {
   const TensorId before = scans.scan(moved, axis, "before");
   const TensorId sums = writer.add(within, before, "sums");
   const TensorId y = writer.reshape(sums, with(whole, axis, length), "whole");
-  return Outputs{writer.cast(scans.pad(y, 0, -beyond, "y"), given, "narrow")};
+  const TensorId cropped = scans.pad(y, 0, -beyond, "y");
+  return Outputs{writer.cast(cropped, given, "narrow")};
 }
 }  // namespace
 

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 #include "base/dtype.h"
@@ -35,7 +34,9 @@ View packed(const Box& box, const std::shared_ptr<Storage>& in) {
 }
 
 int64_t address(const View& view, const Shape& at) {
-  return std::inner_product(at.begin(), at.end(), view.strides.begin(), view.origin);
+  int64_t offset = view.origin;
+  for (size_t i = 0; i < at.size(); ++i) offset += at[i] * view.strides[i];
+  return offset;
 }
 
 void load(const View& view, int64_t offset, int64_t stride, int64_t count, double* to,

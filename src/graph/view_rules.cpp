@@ -182,7 +182,8 @@ Result<InferredOutput> expand(const NodeContext& context) {
       return context.error(kShape, "a new size is negative", "sizes of 0 or more", wanted);
   const Shape& from = context.in(0).shape;
   WARPLOOM_TRY(Shape shape, broadcast(from, wanted, context.place));
-  return InferredOutput{context.in(0).dtype, shape, {aligned(from, shape.size())}};
+  const AxisSources sources = aligned(from, shape.size());
+  return InferredOutput{context.in(0).dtype, shape, {sources}};
 }
 
 Result<InferredOutput> concat(const NodeContext& context) {
@@ -198,9 +199,11 @@ Result<InferredOutput> concat(const NodeContext& context) {
     const int64_t begin = output.shape[at];
     int64_t added = 0;
     if (at < other.size()) added = std::exchange(other[at], begin);
-    if (other != output.shape)
-      return context.error(kShape, "Concat of shapes that differ off its axis", context.in(0).shape,
-                           context.in(i).shape);
+    if (other != output.shape) {
+      const Shape& first = context.in(0).shape;
+      const Shape& found = context.in(i).shape;
+      return context.error(kShape, "Concat of shapes that differ off its axis", first, found);
+    }
     output.shape[at] += added;
     WARPLOOM_CHECK(checked_element_count(output.shape, context.place));
     output.reads.emplace_back(same_axes(output.shape.size()));
@@ -296,7 +299,9 @@ Result<InferredOutput> slice(const NodeContext& context) {
     if (lists.steps[i] == 0)
       return context.error(kShape, "a step of a Slice is 0", "any other step", "0");
     if (size == 0) continue;  // nothing to take, wherever the slice points
-    const SlicedAxis axis = sliced_axis(lists.starts[i], lists.ends[i], lists.steps[i], size);
+    const int64_t start = lists.starts[i];
+    const int64_t end = lists.ends[i];
+    const SlicedAxis axis = sliced_axis(start, end, lists.steps[i], size);
     shape[at] = axis.count;
     sources[at].begin = axis.begin;
     sources[at].step = axis.step;

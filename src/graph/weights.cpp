@@ -116,7 +116,7 @@ class Maker {
       if (id == kAbsent || stopped || !seen.insert(id).second) continue;
       if (producers_[id] < 0 || open_.tensor(id).constant) continue;
       const Node& node = open_.nodes[producers_[id]];
-      open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+      for (const TensorId input : node.inputs) open.push_back(input);
     }
     return seen;
   }

@@ -17,6 +17,8 @@
 // a kernel, a zero that a rule looked at. Such weights are not carried: with another value the
 // kernels are wrong.
 #pragma once
+#include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include "graph/graph.h"

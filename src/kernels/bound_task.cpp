@@ -1,6 +1,21 @@
 #include "kernels/bound_task.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 #include "kernels/lower.h"
+#include "synth/synthesize.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::kernels {
@@ -111,10 +126,11 @@ Result<LaunchList> BoundTask::build(const KernelConfig& config) const {
   SynthesizedPtr made = take(config.text());
   if (!made) WARPLOOM_TRY(made, synthesized(config));
   const graph::Graph& graph = region_.graph;
-  LaunchList list{.engine = capabilities_.gpu ? Engine::cuda : Engine::cpu,
-                  .arch = capabilities_.arch,
-                  .workspaces = made->programs.workspaces,
-                  .predicted_us = made->us()};
+  LaunchList list;
+  list.engine = capabilities_.gpu ? Engine::cuda : Engine::cpu;
+  list.arch = capabilities_.arch;
+  list.workspaces = made->programs.workspaces;
+  list.predicted_us = made->us();
   for (const auto id : graph.inputs) list.inputs.push_back(spec_of(graph.tensor(id)));
   for (const auto id : graph.outputs) list.outputs.push_back(spec_of(graph.tensor(id)));
   for (size_t i = 0; i < made->solutions.size(); ++i) {
@@ -122,9 +138,9 @@ Result<LaunchList> BoundTask::build(const KernelConfig& config) const {
     // Constants that kernels read are given to the plan like inputs.
     for (const Argument& arg : kernel.args) {
       const auto id = graph.tensor_named(arg.buffer);
-      if (id && graph.tensor(*id).constant &&
-          std::ranges::find(list.inputs, arg.buffer, &BufferSpec::name) == list.inputs.end())
-        list.inputs.push_back(spec_of(graph.tensor(*id)));
+      if (!id || !graph.tensor(*id).constant) continue;
+      const auto given = std::ranges::find(list.inputs, arg.buffer, &BufferSpec::name);
+      if (given == list.inputs.end()) list.inputs.push_back(spec_of(graph.tensor(*id)));
     }
     list.kernels.push_back(std::move(kernel));
   }
@@ -148,10 +164,12 @@ Result<Lowered> lower(const tile::Program& program, const Capabilities& capabili
   out.which = taken(which, out.solutions);
   out.list.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
   out.list.arch = capabilities.arch;
-  for (const tile::Tensor& tensor : program.tensors)
-    if (tensor.scope == tile::Scope::global)
-      (tensor.writable ? out.list.outputs : out.list.inputs)
-          .push_back({tensor.name, tensor.dtype, {tile::span_of(tensor.shape, tensor.strides)}});
+  for (const tile::Tensor& tensor : program.tensors) {
+    if (tensor.scope != tile::Scope::global) continue;
+    const int64_t elements = tile::span_of(tensor.shape, tensor.strides);
+    auto& buffers = tensor.writable ? out.list.outputs : out.list.inputs;
+    buffers.push_back({tensor.name, tensor.dtype, {elements}});
+  }
   WARPLOOM_TRY(Kernel kernel, emitted(program, out.solutions, which, capabilities));
   out.list.kernels.push_back(std::move(kernel));
   return out;

@@ -12,6 +12,8 @@
 // Several threads may ask one task at once. Errors: no-schedule where the config's family does not
 // cover the region; those of the family's constraints, of verification, synthesis and emission.
 #pragma once
+#include <map>
+#include <memory>
 #include <mutex>
 #include "kernels/family.h"
 

@@ -2,8 +2,29 @@
 // region.
 
 #include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/value_op.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
+#include "loopnest/affine.h"
 #include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {
@@ -11,31 +32,30 @@ Error error_of(const KernelConfig& config, const FailedConstraint& failed) {
   const auto name = [&](size_t field) { return config.field(field).name; };
   std::vector<std::string_view> names;
   for (const size_t field : failed.fields) names.push_back(name(field));
-  const bool too_large = failed.code == ErrorCode::kResourceLimit;
-  return {failed.code,
-          too_large ? "what a block keeps does not fit in shared memory, or a core's L2 cache"
-                    : "the schedule's fields cannot hold together",
-          config.text(),
-          failed.expected,
-          failed.found,
-          fmt::format("change {}", fmt::join(names, ", or "))};
+  const char* message = "the schedule's fields cannot hold together";
+  if (failed.code == ErrorCode::kResourceLimit)
+    message = "what a block keeps does not fit in shared memory, or a core's L2 cache";
+  const std::string remedy = fmt::format("change {}", fmt::join(names, ", or "));
+  return {failed.code, message, config.text(), failed.expected, failed.found, remedy};
 }
 }  // namespace
 
 Status Family::legal(const KernelConfig& config) const {
   const FailedConstraints failed = constraints(config);
-  return failed.empty() ? ok() : Status(fail(error_of(config, failed[0])));
+  if (failed.empty()) return ok();
+  return fail(error_of(config, failed[0]));
 }
 
 // Results of at most 16 bits take the faster exponential: it is off by 2^-22 + |x| 2^-24, and 0
 // below 2^-126.
 Region::Region(graph::Graph primitive, Track of) : graph(std::move(primitive)), track(of) {
   std::vector<LoopNest> nests = nests_of(graph);
+  const bool is_narrow = track == Track::bf16 || track == Track::fp16 || track == Track::fp8;
   for (LoopNest& nest : nests)
-    for (Expr& value : nest.values)
-      if (value.kind == Kind::apply && value.op == ValueOp::exp &&
-          (track == Track::bf16 || track == Track::fp16 || track == Track::fp8))
-        value.op = ValueOp::fast_exp;
+    for (Expr& value : nest.values) {
+      const bool is_exp = value.kind == Kind::apply && value.op == ValueOp::exp;
+      if (is_exp && is_narrow) value.op = ValueOp::fast_exp;
+    }
   nests_ = std::make_shared<const std::vector<LoopNest>>(std::move(nests));
 }
 
@@ -44,11 +64,12 @@ Status Family::validate(const KernelConfig& config) const {
     const int64_t value = config.get(field.name).value_or(INT64_MIN);
     const int64_t least = std::ranges::min(field.values);
     const int64_t most = int64_t{1} << 30;  // so that products are numbers
-    if (value < least || value > most)
-      return fail({ErrorCode::kScheduleIllegal,
-                   "a field of the schedule is too small or far too large", config.text(),
-                   fmt::format("{} of {} to {}: {}", field.name, least, most, field.meaning),
-                   std::to_string(value), "`show --what space` lists the fields and their values"});
+    if (value >= least && value <= most) continue;
+    const std::string expected =
+        fmt::format("{} of {} to {}: {}", field.name, least, most, field.meaning);
+    return fail({ErrorCode::kScheduleIllegal,
+                 "a field of the schedule is too small or far too large", config.text(), expected,
+                 std::to_string(value), "`show --what space` lists the fields and their values"});
   }
   return legal(config);
 }
@@ -95,12 +116,13 @@ std::vector<double> needed(const graph::Graph& graph) {
   for (const auto id : graph.outputs) out[at(id)] = all(id);
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     const graph::OpClass what = class_of(node->op);
-    const bool one_by_one = what == graph::OpClass::movement || what == graph::OpClass::pointwise ||
-                            what == graph::OpClass::view;
-    for (const auto id : node->inputs)
-      if (id != graph::kAbsent)
-        out[at(id)] =
-            std::min(all(id), out[at(id)] + (one_by_one ? out[at(node->outputs[0])] : all(id)));
+    const bool moves = what == graph::OpClass::movement || what == graph::OpClass::view;
+    const bool one_by_one = moves || what == graph::OpClass::pointwise;
+    for (const auto id : node->inputs) {
+      if (id == graph::kAbsent) continue;
+      const double wanted = one_by_one ? out[at(node->outputs[0])] : all(id);
+      out[at(id)] = std::min(all(id), out[at(id)] + wanted);
+    }
   }
   return out;
 }
@@ -128,18 +150,19 @@ Work work_of(const Region& region) {
     for (const Access& load : nest.loads) loaded[load.name] += elements_of(nest, load);
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const graph::Tensor& tensor = graph.tensors[i];
-    const bool given =
-        std::ranges::find(graph.inputs, static_cast<graph::TensorId>(i)) != graph.inputs.end();
-    const double count =
-        region.nests().empty() ? elements[i] : std::min(elements[i], loaded[tensor.name]);
+    const auto id = static_cast<graph::TensorId>(i);
+    const bool given = std::ranges::find(graph.inputs, id) != graph.inputs.end();
+    double count = elements[i];
+    if (!region.nests().empty()) count = std::min(count, loaded[tensor.name]);
     if (given || tensor.constant) work.bytes += count * bits_of(tensor.dtype) / 8;
   }
   for (const auto id : graph.outputs)
     work.bytes += static_cast<double>(graph::byte_count(graph.tensor(id)));
-  for (const graph::Node& node : graph.nodes)
-    if (multiplies(class_of(node.op)))
-      work.flops +=
-          2.0 * elements[at(node.outputs[0])] * static_cast<double>(graph::terms_of(graph, node));
+  for (const graph::Node& node : graph.nodes) {
+    if (!multiplies(class_of(node.op))) continue;
+    const auto terms = static_cast<double>(graph::terms_of(graph, node));
+    work.flops += 2.0 * elements[at(node.outputs[0])] * terms;
+  }
   if (const auto c = contraction_of(region.nests(), true)) work.flops *= part_within(*c);
   return work;
 }

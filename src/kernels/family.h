@@ -13,6 +13,8 @@
 //       …
 //     });
 #pragma once
+#include <map>
+#include <memory>
 #include "codegen/launch_list.h"
 #include "graph/track.h"
 #include "kernels/config/configs.h"
@@ -47,18 +49,27 @@ struct Field {
   std::string name;
   Values values;        // most promising first
   std::string meaning;  // one sentence, units included
+  size_t number = 0;    // of its row in the family's table
 };
 
 struct Space {
   std::string family;
   std::vector<Field> fields;  // others keep their defaults
   int64_t size() const;       // number of combinations, legal or not; at most INT64_MAX
+
+  // A field more, by its row of the family's table.
+  template <Config T> void offer(typename T::Field field, Values values);
 };
 
 // A field's row of a space, by its row of the family's table.
 template <Config T> Field offered(typename T::Field field, Values values) {
-  const FieldInfo& row = T::type().fields[static_cast<size_t>(field)];
-  return {std::string(row.name), std::move(values), std::string(row.meaning)};
+  const auto number = static_cast<size_t>(field);
+  const FieldInfo& row = T::type().fields[number];
+  return {std::string(row.name), std::move(values), std::string(row.meaning), number};
+}
+
+template <Config T> void Space::offer(typename T::Field field, Values values) {
+  fields.push_back(offered<T>(field, std::move(values)));
 }
 
 // The numbers of flags and enumerators.
@@ -134,7 +145,7 @@ Bind conv_wgmma_family;    // the same for convolutions, their operands in windo
 Bind im2win_family;        // sm_90a, fp32 convolutions: windows of patches in shared memory
 Bind matmul_mma_family;    // sm_80 and later: cp.async, mma.sync; convolutions, as the next
 Bind matmul_simt_family;   // any GPU: fused multiply-adds, strict fp32
-Bind rowwise_gpu_family;   // rows in registers, a ring, shared memory, or read again
+Bind rowwise_gpu_family;   // rows in registers, a circular buffer, shared memory, or read again
 Bind rowwise_cpu_family;   // rows in registers, in the L2 cache, or read again
 Bind direct_family;  // any target: one level of loops, by tiles of the output; on a CPU sums of
                      // products, too, by blocks

@@ -1,5 +1,23 @@
 #include "kernels/kernel_builder.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "kernels/family.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {
@@ -90,8 +108,8 @@ Index TileCoord::largest_but_for(const Affine& coordinate, size_t k) const {
   return most;
 }
 
-std::pair<Index, Index> TileCoord::slots_within(const std::vector<Affine>& constraints, size_t k,
-                                                Index begin, Index end, int64_t turns) const {
+std::pair<Index, Index> TileCoord::stages_within(const std::vector<Affine>& constraints, size_t k,
+                                                 Index begin, Index end, int64_t turns) const {
   for (const Affine& constraint : constraints) {
     const Index most = largest_but_for(constraint, k);
     const int64_t step = constraint.steps[k];

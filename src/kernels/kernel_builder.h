@@ -8,15 +8,24 @@
 //   x at {ci, 2p + kh - 1, 2q + kw - 1}, tile axes (ci, p, q) of extents (16, 8, 16)
 //   → X[ci +16, 2p + kh - 1 +8 by 2, 2q + kw - 1 +16 by 2]
 #pragma once
+#include <fmt/format.h>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/dtype.h"
+#include "codegen/launch_list.h"
 #include "kernels/family.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
 #include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 using tile::Index, tile::TensorId, tile::Value;  // programs are made of them throughout
@@ -65,8 +74,8 @@ struct TileCoord {
   Index first(const Affine& coordinate) const;  // its value at the origin
   // Of the blocks of k from begin to end along axis k, taken `turns` at a time, those with terms at
   // which none of the constraints is below 0; none where the first is not before the last.
-  std::pair<Index, Index> slots_within(const std::vector<Affine>& constraints, size_t k,
-                                       Index begin, Index end, int64_t turns = 1) const;
+  std::pair<Index, Index> stages_within(const std::vector<Affine>& constraints, size_t k,
+                                        Index begin, Index end, int64_t turns = 1) const;
   // A coordinate as a number, over the elements of a register tensor with a dimension for each of
   // these axes.
   Value value_at(const Affine& coordinate, const std::vector<size_t>& axes) const;

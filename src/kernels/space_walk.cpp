@@ -1,5 +1,16 @@
 #include "kernels/space_walk.h"
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/random.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 
 namespace warploom::kernels {
 namespace {
@@ -89,9 +100,10 @@ std::vector<SpaceWalk::Step> SpaceWalk::steps_without(const KernelConfig& config
                                                       const std::vector<std::string>& fixed) const {
   std::vector<Step> steps;
   for (const Field& field : space_.fields) {
-    const auto index = *config.type()->find(field.name);
-    const auto same = [&](const std::string& name) { return config.type()->find(name) == index; };
-    if (std::ranges::none_of(fixed, same)) steps.push_back({index, field.values});
+    const auto same = [&](const std::string& name) {
+      return config.type()->find(name) == field.number;
+    };
+    if (std::ranges::none_of(fixed, same)) steps.push_back({field.number, field.values});
   }
   return steps;
 }

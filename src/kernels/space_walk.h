@@ -9,6 +9,8 @@
 //   num_math_warpgroups=2 is set; ctas_per_sm=2 fails "ctas_per_sm=1 with two math warpgroups",
 //   which reads these two: ctas_per_sm=1 is what remains
 #pragma once
+#include <functional>
+#include <optional>
 #include "base/random.h"
 #include "kernels/family.h"
 

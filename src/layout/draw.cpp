@@ -1,4 +1,12 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 #include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 
 namespace warploom::layout {
 namespace {
@@ -32,22 +40,27 @@ Picture picture_of(const std::string& title, const std::vector<int64_t>& tile, i
   if (rows < all_rows || columns < all_columns)
     omitted = fmt::format("{} of {} rows, {} of {} columns shown\n", rows, all_rows, columns,
                           all_columns);
-  Picture out{title + "\n",
-              fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
-                          "font-family=\"monospace\" font-size=\"11\">\n"
-                          "<text x=\"10\" y=\"20\">{}</text>\n<text x=\"10\" y=\"{}\">{}</text>\n",
-                          columns * kWidth + 20, rows * kHeight + kTop + 30, title,
-                          rows * kHeight + kTop + 18, omitted)};
+  const int64_t bottom = rows * kHeight + kTop;
+  Picture out{title + "\n", {}};
+  out.svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
+      "font-family=\"monospace\" font-size=\"11\">\n",
+      columns * kWidth + 20, bottom + 30);
+  out.svg += fmt::format("<text x=\"10\" y=\"20\">{}</text>\n", title);
+  out.svg += fmt::format("<text x=\"10\" y=\"{}\">{}</text>\n", bottom + 18, omitted);
   for (int64_t i = 0; i < rows * columns; ++i) {
     const Cell& one = cells[i];
     const int64_t x = 10 + i % columns * kWidth;
     const int64_t y = kTop + i / columns * kHeight;
-    out.text += fmt::format("{:>{}}{}", one.text, width, (i + 1) % columns ? " " : "\n");
+    const bool ends_row = (i + 1) % columns == 0;
+    out.text += fmt::format("{:>{}}{}", one.text, width, ends_row ? "\n" : " ");
+    std::string color = "white";
+    if (one.hue >= 0) color = fmt::format("hsl({},70%,80%)", one.hue);
     out.svg += fmt::format(
-        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"#666\"/>"
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-        x, y, kWidth, kHeight, one.hue < 0 ? "white" : fmt::format("hsl({},70%,80%)", one.hue),
-        x + kWidth / 2, y + 16, one.text);
+        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"#666\"/>", x, y,
+        kWidth, kHeight, color);
+    out.svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                           x + kWidth / 2, y + 16, one.text);
   }
   return {out.text + omitted, out.svg + "</svg>\n"};
 }

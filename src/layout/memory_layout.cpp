@@ -1,6 +1,18 @@
 #include "layout/memory_layout.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 #include "base/dtype.h"
+#include "layout/tv_layout.h"
 
 namespace warploom::layout {
 int64_t MemoryLayout::elements() const {
@@ -14,7 +26,9 @@ int64_t MemoryLayout::bytes() const {
   const int64_t plain = ceil_div(elements() * element_bits, 8);
   // The swizzle moves bytes within aligned blocks of 2^(base + bits): the last block may be used up
   // to its end.
-  return swizzle.bits == 0 ? plain : round_up(plain, int64_t{1} << (swizzle.base + swizzle.bits));
+  if (swizzle.bits == 0) return plain;
+  const int64_t block = int64_t{1} << (swizzle.base + swizzle.bits);
+  return round_up(plain, block);
 }
 
 int64_t MemoryLayout::element_offset(const Coord& coord) const {
@@ -22,9 +36,11 @@ int64_t MemoryLayout::element_offset(const Coord& coord) const {
   for (size_t d = 0; d < std::min(dims.size(), coord.size()); ++d) {
     int64_t rest = coord[d];
     for (size_t i = 0; i < dims[d].size(); ++i) {
+      const MemoryMode& mode = dims[d][i];
       const bool last = i + 1 == dims[d].size();
-      offset += (last ? rest : rest % dims[d][i].extent) * dims[d][i].stride;
-      rest /= dims[d][i].extent;
+      const int64_t digit = last ? rest : rest % mode.extent;
+      offset += digit * mode.stride;
+      rest /= mode.extent;
     }
   }
   return offset;
@@ -35,7 +51,9 @@ int64_t MemoryLayout::byte_offset(const Coord& coord) const {
 }
 
 MemoryLayout dense(const std::vector<int64_t>& extents, size_t c, int element_bits) {
-  MemoryLayout layout{std::vector<std::vector<MemoryMode>>(extents.size()), {}, element_bits};
+  MemoryLayout layout;
+  layout.dims.resize(extents.size());
+  layout.element_bits = element_bits;
   layout.dims[c] = {{extents[c], 1}};
   int64_t stride = extents[c];
   for (size_t d = extents.size(); d-- > 0;) {
@@ -55,8 +73,8 @@ MemoryLayout swizzle_atoms(const std::vector<int64_t>& extents, size_t c, int at
   layout.dims[c] = {{width, 1}};
   if (extents[c] > width) layout.dims[c].push_back({extents[c] / width, width * rows});
   layout.dims[1 - c] = {{rows, width}};
-  layout.swizzle = {
-      .bits = std::countr_zero(static_cast<unsigned>(atom_bytes / 16)), .base = 4, .shift = 3};
+  const auto rows_of_16_bytes = static_cast<unsigned>(atom_bytes / 16);
+  layout.swizzle = {.bits = std::countr_zero(rows_of_16_bytes), .base = 4, .shift = 3};
   layout.element_bits = element_bits;
   return layout;
 }
@@ -93,7 +111,8 @@ std::optional<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayou
       Coord step = mode.step;
       for (int64_t left = mode.extent; linear && left > 1; left /= 2) {
         const int64_t bit = memory.element_offset(step) * memory.element_bits;
-        result.columns.push_back(static_cast<uint64_t>(memory.swizzle(bit >> 3) << 3 | (bit & 7)));
+        const int64_t moved = memory.swizzle(bit >> 3) << 3 | (bit & 7);
+        result.columns.push_back(static_cast<uint64_t>(moved));
         for (size_t d = 0; d < rank; ++d) {
           linear = linear && step[d] >= 0 && (reached[d] & step[d]) == 0;
           reached[d] |= step[d];
@@ -103,8 +122,10 @@ std::optional<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayou
     }
   int64_t taken = 0;  // the offset bits that some coordinate bit sets; none may be set twice
   for (size_t d = 0; linear && d < rank; ++d) {
-    for (size_t i = 0; i + 1 < memory.dims[d].size(); ++i)
-      linear = linear && std::has_single_bit(static_cast<uint64_t>(memory.dims[d][i].extent));
+    for (size_t i = 0; i + 1 < memory.dims[d].size(); ++i) {
+      const auto extent = static_cast<uint64_t>(memory.dims[d][i].extent);
+      linear = linear && std::has_single_bit(extent);
+    }
     for (Coord unit(rank, 0); linear && (unit[d] = unit[d] ? unit[d] * 2 : 1) <= reached[d];) {
       const int64_t column = memory.element_offset(unit) * memory.element_bits;
       linear = (taken & column) == 0;
@@ -164,20 +185,24 @@ std::set<Phase> phases_of(const TvLayout& registers, MemoryLayout memory, int ac
   const int64_t threads = registers.threads();
   const int64_t values = registers.values();
   const int64_t vector = std::clamp<int64_t>(access_bytes * 8 / memory.element_bits, 1, values);
-  const int64_t lanes = std::clamp<int64_t>(kPhaseBytes / std::max(access_bytes, 1), 1, kWarp);
+  const int64_t in_phase = kPhaseBytes / std::max(access_bytes, 1);
+  const int64_t lanes = std::clamp<int64_t>(in_phase, 1, kWarp);
   memory.swizzle = {};
   const auto map = bit_matrix(registers, memory);
   const bool linear = map && values % vector == 0;
   const Phase offsets = linear ? Phase() : all_offsets(registers, memory);
+  const auto offset_of = [&](int64_t thread, int64_t value) {
+    if (!linear) return offsets[thread * values + value];
+    const auto register_bits = static_cast<uint64_t>(thread + value * threads);
+    return static_cast<int64_t>((*map)(register_bits));
+  };
   std::set<Phase> seen;
   for (int64_t first = 0; first < (linear ? 1 : threads); first += lanes)
     for (int64_t step = 0; step < (linear ? 1 : values); step += vector) {
       Phase phase;
       for (int64_t t = first; t < std::min(threads, first + lanes); ++t)
         for (int64_t v = step; v < std::min(values, step + vector); ++v)
-          phase.push_back(linear
-                              ? static_cast<int64_t>((*map)(static_cast<uint64_t>(t + v * threads)))
-                              : offsets[t * values + v]);
+          phase.push_back(offset_of(t, v));
       const int64_t origin = phase.front();
       for (int64_t& offset : phase) offset ^= origin;
       seen.insert(std::move(phase));
@@ -200,7 +225,8 @@ int ways_of(const std::set<Phase>& phases, int element_bits, const Swizzle& swiz
         words.push_back(w);
     }
     std::ranges::sort(words);
-    words.erase(std::unique(words.begin(), words.end()), words.end());
+    const auto repeated = std::ranges::unique(words);
+    words.erase(repeated.begin(), repeated.end());
     std::array<int, kBanks> load{};
     for (const int64_t w : words) worst = std::max(worst, ++load[w % kBanks]);
     if (worst >= enough) break;
@@ -225,7 +251,8 @@ std::vector<Swizzle> candidates(int lowest_base, int top) {
 int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int max_bytes) {
   const int64_t bits = memory.element_bits;
   const int64_t values = registers.values();
-  int64_t vector = std::gcd(values, std::max<int64_t>(1, int64_t{8} * max_bytes / bits));
+  const int64_t most = std::max<int64_t>(1, int64_t{8} * max_bytes / bits);
+  int64_t vector = std::gcd(values, most);
   if (vector == 1) return 1;
   const bool linear =
       std::has_single_bit(static_cast<uint64_t>(bits)) && bit_matrix(registers, memory);

@@ -1,10 +1,22 @@
 #include "layout/tv_layout.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <string>
+#include <vector>
+#include "base/error.h"
 
 namespace warploom::layout {
 namespace {
 int64_t product(const std::vector<TvMode>& modes) {
-  return std::transform_reduce(modes.begin(), modes.end(), int64_t{1}, std::multiplies(),
-                               std::mem_fn(&TvMode::extent));
+  int64_t product = 1;
+  for (const TvMode& mode : modes) product *= mode.extent;
+  return product;
 }
 
 void add_digits(const std::vector<TvMode>& modes, int64_t index, Coord& coord) {
@@ -30,8 +42,10 @@ std::vector<TvMode> coalesced_modes(const std::vector<TvMode>& modes) {
   for (const TvMode& mode : modes) {
     if (mode.extent == 1) continue;
     bool joins = !out.empty();
-    for (size_t d = 0; joins && d < mode.step.size(); ++d)
-      joins = mode.step[d] == out.back().extent * out.back().step[d];
+    for (size_t d = 0; joins && d < mode.step.size(); ++d) {
+      const TvMode& before = out.back();
+      joins = mode.step[d] == before.extent * before.step[d];
+    }
     if (joins)
       out.back().extent *= mode.extent;
     else
@@ -61,7 +75,9 @@ Coord TvLayout::coord(int64_t thread_index, int64_t value_index) const {
 }
 
 bool TvLayout::is_exact() const {
-  std::vector<int64_t> hits(std::reduce(tile.begin(), tile.end(), int64_t{1}, std::multiplies()));
+  int64_t elements = 1;
+  for (const int64_t extent : tile) elements *= extent;
+  std::vector<int64_t> hits(elements);
   std::vector<Coord> of_values;
   for (int64_t v = 0; v < values(); ++v) of_values.push_back(coord(0, v));
   for (int64_t t = 0; t < threads(); ++t) {
@@ -81,8 +97,8 @@ std::vector<ThreadDigit> thread_digits(const TvLayout& layout, bool cut) {
   for (int64_t below = 1; const TvMode& mode : layout.thread) {
     ThreadDigit digit{mode, below};
     below *= mode.extent;
-    const int64_t inside =
-        cut && digit.of_lane() ? std::min(mode.extent, 32 / digit.below) : mode.extent;
+    int64_t inside = mode.extent;
+    if (cut && digit.of_lane()) inside = std::min(inside, 32 / digit.below);
     for (const int64_t extent : {inside, mode.extent / inside}) {
       digit.extent = extent;
       if (extent > 1) digits.push_back(digit);
@@ -100,11 +116,12 @@ TvLayout coalesce(const TvLayout& layout) {
 Result<TvLayout> coalesced(const std::vector<int64_t>& tile, size_t first, int64_t vector,
                            int64_t threads) {
   const size_t rank = tile.size();
-  const auto refused = [&](std::string message) {
-    return fail({ErrorCode::kLayout, std::move(message), "",
-                 "threads and a vector whose factors divide the tile's extents",
-                 fmt::format("{} threads, vectors of {} along dimension {} of tile ({})", threads,
-                             vector, first, fmt::join(tile, ","))});
+  const auto refused = [&](const std::string& message) {
+    const std::string found =
+        fmt::format("{} threads, vectors of {} along dimension {} of tile ({})", threads, vector,
+                    first, fmt::join(tile, ","));
+    return fail({ErrorCode::kLayout, message, "",
+                 "threads and a vector whose factors divide the tile's extents", found});
   };
   if (first >= rank || vector < 1 || threads < 1 || tile[first] % vector != 0 ||
       *std::ranges::min_element(tile) < 1)
@@ -139,10 +156,13 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
     for (const TvMode& mode : *modes) {
       TvMode rest = mode;
       rest.step[a] = 0;
-      if (mode.step[a] != 0 && mode.extent > 1 && rest.moves())
+      if (mode.step[a] != 0 && mode.extent > 1 && rest.moves()) {
+        const std::string expected =
+            fmt::format("modes that step along axis {} alone or not at all", axis);
+        const std::string found = mode_text(mode) + " in " + to_string(layout);
         return fail({ErrorCode::kLayout, "a mode steps along the reduced axis and another at once",
-                     "", fmt::format("modes that step along axis {} alone or not at all", axis),
-                     mode_text(mode) + " in " + to_string(layout)});
+                     "", expected, found});
+      }
     }
   TvLayout result = layout;
   result.tile[a] = 1;

@@ -1,4 +1,10 @@
 #include "loopnest/affine.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace warploom::loopnest {
 Affine along(size_t axis, size_t axes, int64_t step) {
@@ -9,7 +15,7 @@ Affine along(size_t axis, size_t axes, int64_t step) {
 
 void add(Affine& to, const Affine& from, int64_t factor) {
   to.begin += from.begin * factor;
-  to.steps.resize(std::max(to.steps.size(), from.steps.size()));
+  if (to.steps.size() < from.steps.size()) to.steps.resize(from.steps.size());
   for (size_t a = 0; a < from.steps.size(); ++a) to.steps[a] += from.steps[a] * factor;
   while (!to.steps.empty() && to.steps.back() == 0) to.steps.pop_back();
 }

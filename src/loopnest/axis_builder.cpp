@@ -1,4 +1,12 @@
 #include "loopnest/axis_builder.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+#include "graph/graph.h"
+#include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
@@ -78,9 +86,10 @@ std::optional<Coordinates> AxisBuilder::digits(const Affine& flat, const graph::
     size_t d = 0;
     while (d + 1 < sizes.size() && (weights[d] > pace || pace % weights[d] != 0)) ++d;
     if (pace % weights[d] != 0) return std::nullopt;
-    const bool carries = d > 0 && pace * axes_[axis] > weights[d - 1] && weights[d - 1] % pace == 0;
+    const int64_t next_weight = d > 0 ? weights[d - 1] : 0;
+    const bool carries = d > 0 && pace * axes_[axis] > next_weight && next_weight % pace == 0;
     if (carries) {  // it runs on into the next digit
-      const int64_t inner = weights[d - 1] / pace;
+      const int64_t inner = next_weight / pace;
       if (inner > 1 && axes_[axis] % inner == 0) request_split(axis, inner);
       return std::nullopt;
     }

@@ -11,6 +11,7 @@
 //                    its digits are {i0, i1}
 #pragma once
 #include <map>
+#include <optional>
 #include "graph/graph.h"
 #include "loopnest/affine.h"
 

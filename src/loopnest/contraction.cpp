@@ -1,5 +1,14 @@
 #include "loopnest/contraction.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/value_op.h"
+#include "loopnest/affine.h"
 #include "loopnest/contraction_factors.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 namespace {
@@ -30,13 +39,15 @@ void multiply_behind(Contraction& c, std::vector<int> factors, double number) {
   std::vector<Expr> behind;
   if (number != 1) {
     factors.push_back(sum + 1);
-    behind.push_back({.value = number, .varies = std::vector<bool>(varies.size())});
+    const std::vector<bool> nowhere(varies.size());
+    behind.push_back({.value = number, .varies = nowhere});
   }
   c.scaled = !factors.empty();
   int last = sum;
   for (const int factor : factors) {
-    behind.push_back(
-        {.kind = Kind::apply, .op = ValueOp::mul, .operands = {last, factor}, .varies = varies});
+    Expr product{.kind = Kind::apply, .op = ValueOp::mul, .operands = {last, factor}};
+    product.varies = varies;
+    behind.push_back(std::move(product));
     last = sum + static_cast<int>(behind.size());
   }
   const int added = static_cast<int>(behind.size());
@@ -46,7 +57,8 @@ void multiply_behind(Contraction& c, std::vector<int> factors, double number) {
     std::ranges::for_each(values[v].operands, move);
   move(c.nest.outputs[0].value);
   for (size_t& r : c.reductions) r += behind.size();
-  values.insert(values.begin() + sum + 1, behind.begin(), behind.end());
+  const auto after_sum = values.begin() + sum + 1;
+  values.insert(after_sum, behind.begin(), behind.end());
 }
 
 // The condition by which a value chooses its operand `i`, as a constraint.
@@ -190,7 +202,8 @@ class Finder {
     c_.n.push_back(*column_);
     c_.column = *column_;
     const auto size = [&](size_t axis) { return n_.axes[axis]; };
-    c_.row = c_.scales.empty() ? *std::ranges::max_element(c_.m, {}, size) : c_.m.back();
+    c_.row = c_.m.back();
+    if (c_.scales.empty()) c_.row = *std::ranges::max_element(c_.m, {}, size);
   }
 
   void choose_channel_and_window() {

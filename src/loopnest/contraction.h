@@ -20,6 +20,7 @@
 // alone.
 #pragma once
 #include <map>
+#include <optional>
 #include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {

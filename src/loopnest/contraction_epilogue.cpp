@@ -1,7 +1,15 @@
 // What follows the sum of a contraction: whether a tile can compute it, and how it reduces rows.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
+#include "loopnest/affine.h"
 #include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 namespace {
@@ -75,10 +83,12 @@ class LaterReads {
   bool reads(int from, int value, std::set<int>& seen) const {
     if (from == value) return true;
     if (!seen.insert(from).second) return false;
-    const bool known = from == operand_ || std::ranges::count(kept_, from) > 0 ||
-                       std::ranges::count(c_.reductions, static_cast<size_t>(from)) > 0;
-    return !known && std::ranges::any_of(c_.nest.value(from).operands,
-                                         [&](int operand) { return reads(operand, value, seen); });
+    const auto step = static_cast<size_t>(from);
+    const bool is_reduction = std::ranges::count(c_.reductions, step) > 0;
+    const bool is_kept = from == operand_ || std::ranges::count(kept_, from) > 0;
+    if (is_reduction || is_kept) return false;
+    const auto leads_there = [&](int operand) { return reads(operand, value, seen); };
+    return std::ranges::any_of(c_.nest.value(from).operands, leads_there);
   }
 
   const Contraction& c_;

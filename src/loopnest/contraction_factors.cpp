@@ -1,4 +1,11 @@
 #include "loopnest/contraction_factors.h"
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <vector>
+#include "base/value_op.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 namespace {
@@ -24,10 +31,14 @@ std::optional<Affine> constraint_of(const LoopNest& nest, int condition, bool ho
     return nest.value(of.operands[i]);
   };
   const Expr& value = nest.value(condition);
-  const bool or_equal =
-      is_apply(value, ValueOp::where) && is_apply(operand(value, 0), ValueOp::less) &&
-      is_apply(operand(value, 2), ValueOp::equal) && operand(value, 1).value == 1 &&
-      std::ranges::is_permutation(operand(value, 0).operands, operand(value, 2).operands);
+  const auto is_less_or_equal = [&] {  // where(a < b, 1, a == b)
+    if (!is_apply(value, ValueOp::where) || operand(value, 1).value != 1) return false;
+    const Expr& less = operand(value, 0);
+    const Expr& equal = operand(value, 2);
+    if (!is_apply(less, ValueOp::less) || !is_apply(equal, ValueOp::equal)) return false;
+    return std::ranges::is_permutation(less.operands, equal.operands);
+  };
+  const bool or_equal = is_less_or_equal();
   const Expr& less = or_equal ? operand(value, 0) : value;
   if (!is_apply(less, ValueOp::less)) return std::nullopt;
   const Expr& x = operand(less, holds ? 0 : 1);
@@ -55,10 +66,11 @@ bool TermFactors::take(int id) {
   if (value.kind == Kind::load) return take_load(value);
   if (value.kind != Kind::apply) return false;
   if (value.op == ValueOp::where) return take_triangle(value);
-  const bool has_zero_point =
-      value.op == ValueOp::sub && is_constant(nest_.value(value.operands[1]), 0);
+  const auto is_zero = [&](int operand) { return is_constant(nest_.value(operand), 0); };
+  const bool has_zero_point = value.op == ValueOp::sub && is_zero(value.operands[1]);
   if (has_zero_point) return take(value.operands[0]);
-  return value.op == ValueOp::mul && take(value.operands[0]) && take(value.operands[1]);
+  if (value.op != ValueOp::mul) return false;
+  return take(value.operands[0]) && take(value.operands[1]);
 }
 
 bool TermFactors::take_load(const Expr& value) {
@@ -73,8 +85,8 @@ bool TermFactors::take_triangle(const Expr& where) {
   const auto constraint = constraint_of(nest_, where.operands[0], true);
   if (!constraint || kept.kind != Kind::load || !is_constant(beyond, 0)) return false;
   const Access& load = nest_.load_of(kept);
-  bool plain = load.in_bounds && is_computed_float(load.dtype) &&
-               std::ranges::all_of(load.at, is_index_along_an_axis);
+  const bool typed = load.in_bounds && is_computed_float(load.dtype);
+  bool plain = typed && std::ranges::all_of(load.at, is_index_along_an_axis);
   for (size_t a = 0; a < nest_.axes.size(); ++a)
     plain = plain && (constraint->steps[a] == 0 || load.uses(a));
   triangular.emplace(kept.load, *constraint);

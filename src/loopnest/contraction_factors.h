@@ -2,6 +2,7 @@
 // where terms count.
 #pragma once
 #include <map>
+#include <optional>
 #include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {

@@ -1,7 +1,18 @@
 #include "loopnest/expr_builder.h"
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/integers.h"
+#include "base/value_op.h"
+#include "graph/pointwise.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 int ExprBuilder::push(Expr value) {
@@ -18,15 +29,19 @@ int ExprBuilder::push(Expr value) {
 
 int ExprBuilder::load(Access access) {
   nest_.loads.push_back(std::move(access));
-  return push({.kind = Kind::load, .load = static_cast<int>(nest_.loads.size()) - 1});
+  const int number = static_cast<int>(nest_.loads.size()) - 1;
+  return push({.kind = Kind::load, .load = number});
 }
 
 int ExprBuilder::apply(ValueOp op, std::vector<int> operands) {
   std::array<double, 3> known{};
   for (size_t i = 0; i < operands.size(); ++i) {
     const Expr& operand = nest_.value(operands[i]);
-    if (operand.kind != Kind::constant)
-      return push({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
+    if (operand.kind != Kind::constant) {
+      Expr made{.kind = Kind::apply, .op = op};
+      made.operands = std::move(operands);
+      return push(std::move(made));
+    }
     known[i] = operand.value;
   }
   return constant(warploom::apply(op, known[0], known[1], known[2]));
@@ -47,17 +62,17 @@ int ExprBuilder::apply_integers(ValueOp op, std::vector<int> operands) {
     const auto number = static_cast<double>(result);
     if (std::abs(number) <= kExactInDouble) return constant(number);
   }
-  return push({.kind = Kind::apply,
-               .op = op,
-               .dtype = Dtype::i64,
-               .operands = std::move(operands),
-               .integers = true});
+  Expr made{.kind = Kind::apply, .op = op, .dtype = Dtype::i64, .integers = true};
+  made.operands = std::move(operands);
+  return push(std::move(made));
 }
 
 int ExprBuilder::reduce(ValueOp op, int operand, std::vector<size_t> axes) {
   if (axes.empty()) return operand;
   std::ranges::sort(axes);
-  return push({.kind = Kind::reduce, .op = op, .operands = {operand}, .axes = std::move(axes)});
+  Expr made{.kind = Kind::reduce, .op = op, .operands = {operand}};
+  made.axes = std::move(axes);
+  return push(std::move(made));
 }
 
 int ExprBuilder::apply_as(Dtype dtype, ValueOp op, const std::vector<int>& operands) {
@@ -81,13 +96,10 @@ int ExprBuilder::reduce_as(Dtype dtype, ValueOp op, int operand, const std::vect
   if (axes.empty()) return wrap(v, dtype);
   std::vector<size_t> ascending = axes;
   std::ranges::sort(ascending);
-  const int reduced = push({.kind = Kind::reduce,
-                            .op = op,
-                            .dtype = Dtype::i64,
-                            .operands = {v},
-                            .axes = std::move(ascending),
-                            .integers = true});
-  return wrap(reduced, dtype);
+  Expr made{.kind = Kind::reduce, .op = op, .dtype = Dtype::i64, .integers = true};
+  made.operands = {v};
+  made.axes = std::move(ascending);
+  return wrap(push(std::move(made)), dtype);
 }
 
 int ExprBuilder::evaluate(const graph::Expression& expression, const std::vector<int>& operands,
@@ -102,15 +114,22 @@ int ExprBuilder::evaluate(const graph::Expression& expression, const std::vector
     std::vector<int> args;
     for (const int arg : std::span(term.args).first(static_cast<size_t>(arity_of(term.op))))
       args.push_back(values[static_cast<size_t>(arg)]);
-    values.push_back(on_integers ? apply_integers(term.op, std::move(args))
-                                 : apply(term.op, std::move(args)));
+    if (on_integers)
+      values.push_back(apply_integers(term.op, std::move(args)));
+    else
+      values.push_back(apply(term.op, std::move(args)));
   }
   return values.back();
 }
 
+int ExprBuilder::push_integer_of(Dtype dtype, int v) {
+  Expr made{.kind = Kind::round, .dtype = dtype, .operands = {v}, .integers = true};
+  return push(std::move(made));
+}
+
 int ExprBuilder::to_integer(int v, Dtype dtype) {
   if (nest_.is_integer_value(v)) return v;
-  return push({.kind = Kind::round, .dtype = dtype, .operands = {v}, .integers = true});
+  return push_integer_of(dtype, v);
 }
 
 int ExprBuilder::to_float(int v) {
@@ -118,10 +137,9 @@ int ExprBuilder::to_float(int v) {
 }
 
 int ExprBuilder::wrap(int v, Dtype dtype) {
-  const bool fits = dtype == Dtype::i64 || is_of_type(dtype, v) ||
-                    (dtype == Dtype::i32 && nest_.largest_magnitude(v) < 0x1p31);
-  if (fits) return v;
-  return push({.kind = Kind::round, .dtype = dtype, .operands = {v}, .integers = true});
+  if (dtype == Dtype::i64 || is_of_type(dtype, v)) return v;
+  if (dtype == Dtype::i32 && nest_.largest_magnitude(v) < 0x1p31) return v;
+  return push_integer_of(dtype, v);
 }
 
 bool ExprBuilder::is_exact_in_fp32(int v) const {
@@ -137,8 +155,8 @@ bool ExprBuilder::is_of_type(Dtype dtype, int v, std::set<int>& seen) const {
   if (!seen.insert(v).second) return true;
   const Expr& of = nest_.value(v);
   const auto operands_are = [&](size_t from) {
-    return std::all_of(of.operands.begin() + static_cast<ptrdiff_t>(from), of.operands.end(),
-                       [&](int operand) { return is_of_type(dtype, operand, seen); });
+    const auto fits = [&](int operand) { return is_of_type(dtype, operand, seen); };
+    return std::ranges::all_of(std::span(of.operands).subspan(from), fits);
   };
   const bool chooses = of.op == ValueOp::max || of.op == ValueOp::min;
   switch (of.kind) {

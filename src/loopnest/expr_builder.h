@@ -59,6 +59,7 @@ class ExprBuilder {
   bool holds_exactly(Dtype dtype, int v) const;
 
  private:
+  int push_integer_of(Dtype dtype, int v);  // v as the type holds it
   int apply_integers(ValueOp op, std::vector<int> operands);
   // Values in `seen` are of the type, or were asked before.
   bool is_of_type(Dtype dtype, int v, std::set<int>& seen) const;

@@ -1,6 +1,19 @@
 #include "loopnest/graph_reader.h"
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/integers.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
+#include "loopnest/affine.h"
+#include "loopnest/axis_builder.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId;
@@ -73,7 +86,11 @@ GraphReader::MaybeValue GraphReader::read(TensorId id, const Coordinates& at) {
   read_at_[id].push_back(at);
   if (graph::element_count(tensor(id).shape) == 0) return std::nullopt;
   ++depth_;
-  const MaybeValue value = is_stored(id) ? read_stored(id, at) : read_node(producer_of(id), id, at);
+  MaybeValue value;
+  if (is_stored(id))
+    value = read_stored(id, at);
+  else
+    value = read_node(producer_of(id), id, at);
   --depth_;
   if (!value || work_.too_large || !is_exact(id, *value)) return std::nullopt;
   known_[key] = *value;
@@ -160,7 +177,8 @@ std::optional<Coordinates> GraphReader::source_of(const Node& node, size_t i, co
       add(out[d], at[static_cast<size_t>(from.axis)], from.step);
       out[d].begin += from.begin;
     }
-    if (moves) add(out[d], combined(d, whole ? shape[d] : from.taps), from.dilation);
+    const int64_t extent = whole ? shape[d] : from.taps;
+    if (moves) add(out[d], combined(d, extent), from.dilation);
   }
   return out;
 }
@@ -173,7 +191,8 @@ Affine GraphReader::new_axis(int64_t size) {
 
 Access GraphReader::access(TensorId id, const Coordinates& at) const {
   const graph::Tensor& t = tensor(id);
-  Access out{id, t.name, t.dtype, t.shape, graph::strides_of(t.shape), at};
+  const Shape strides = graph::strides_of(t.shape);
+  Access out{id, t.name, t.dtype, t.shape, strides, at};
   out.in_bounds = axes_.in_bounds(at, t.shape);
   return out;
 }

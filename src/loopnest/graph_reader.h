@@ -11,6 +11,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include "graph/operators.h"

@@ -3,7 +3,18 @@
 // chosen by coordinate elsewhere.
 #include <array>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
+#include "loopnest/affine.h"
 #include "loopnest/graph_reader.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 using graph::Shape, graph::TensorId;

@@ -1,4 +1,12 @@
 // Pointwise operators, in floats or on integers.
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "graph/pointwise.h"
+#include "loopnest/affine.h"
 #include "loopnest/graph_reader.h"
 
 namespace warploom::loopnest {
@@ -42,7 +50,8 @@ GraphReader::MaybeValue GraphReader::read_pointwise(const Node& node, TensorId i
   if (needs_integers(node, *expression, *operands, to)) {
     for (size_t i = 0; i < operands->size(); ++i) {
       if (node.inputs[i] == graph::kAbsent) continue;
-      (*operands)[i] = exprs_.to_integer((*operands)[i], input(node, i).dtype);
+      int& operand = (*operands)[i];
+      operand = exprs_.to_integer(operand, input(node, i).dtype);
     }
     return exprs_.wrap(exprs_.evaluate(*expression, *operands, true), to);
   }

@@ -1,5 +1,18 @@
 // Operators that combine elements: reductions, scans, windows, convolutions and products.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
+#include "loopnest/affine.h"
 #include "loopnest/graph_reader.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 using graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId;
@@ -63,11 +76,12 @@ bool GraphReader::matches(const Coordinates& at, const Pattern& pattern, const S
   const std::vector<size_t> used = stepped_axes(at);
   const auto in_one_dimension = [&](size_t axis) { return std::ranges::count(used, axis) == 1; };
   for (size_t d = 0; d < at.size(); ++d) {
-    const bool fits = pattern.whole[d]
-                          ? axes_.covers(at[d], shape[d]) &&
-                                std::ranges::all_of(stepped_axes(at[d]), in_one_dimension)
-                          : at[d] == pattern.at[d];
-    if (!fits) return false;
+    if (!pattern.whole[d]) {
+      if (at[d] != pattern.at[d]) return false;
+      continue;
+    }
+    if (!axes_.covers(at[d], shape[d])) return false;
+    if (!std::ranges::all_of(stepped_axes(at[d]), in_one_dimension)) return false;
   }
   return true;
 }
@@ -95,12 +109,10 @@ GraphReader::MaybeValue GraphReader::read_scan(const Node& node, const Coordinat
   const Dtype dtype = result_type(node);
   const bool integers = is_integer(dtype);
   const int term = integers ? exprs_.to_integer(*operand, dtype) : exprs_.to_float(*operand);
-  const int scanned = exprs_.push({.kind = Kind::scan,
-                                   .dtype = integers ? Dtype::i64 : Dtype::f32,
-                                   .operands = {term},
-                                   .axes = axes,
-                                   .reverse = reverse != (step < 0),
-                                   .integers = integers});
+  Expr scan{.kind = Kind::scan, .operands = {term}, .axes = axes, .integers = integers};
+  scan.dtype = integers ? Dtype::i64 : Dtype::f32;
+  scan.reverse = reverse != (step < 0);
+  const int scanned = exprs_.push(std::move(scan));
   return integers ? exprs_.wrap(scanned, dtype) : scanned;
 }
 

@@ -1,6 +1,18 @@
 // Views and movements: operators that compute nothing, but say where elements come from.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
+#include "loopnest/affine.h"
 #include "loopnest/graph_reader.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 using graph::Node, graph::OpKind, graph::Shape, graph::TensorId;
@@ -104,7 +116,8 @@ GraphReader::MaybeValue GraphReader::read_pad(const Node& node, const Coordinate
   if (exact || axes_.in_bounds(*from, shape)) return read_padded(node.inputs[0], *from, *fill);
   // A fill that no double holds is loaded.
   const MaybeValue value = read(node.inputs[0], *from);
-  const MaybeValue outside = read(node.inputs[2], Coordinates(input(node, 2).shape.size()));
+  const Coordinates first(input(node, 2).shape.size());
+  const MaybeValue outside = read(node.inputs[2], first);
   if (!value || !outside) return std::nullopt;
   return where_inside(*value, *from, shape, *outside, dtype);
 }
@@ -117,7 +130,10 @@ GraphReader::MaybeValue GraphReader::read_concat(const Node& node, const Coordin
     if (lies_apart(node.inputs[i], *from)) continue;
     const MaybeValue piece = read_padded(node.inputs[i], *from, 0);
     if (!piece) return std::nullopt;
-    sum = sum ? exprs_.apply_as(result_type(node), ValueOp::add, {*sum, *piece}) : piece;
+    if (sum)
+      sum = exprs_.apply_as(result_type(node), ValueOp::add, {*sum, *piece});
+    else
+      sum = piece;
   }
   return sum;
 }
@@ -145,8 +161,11 @@ GraphReader::MaybeValue GraphReader::read_gather(const Node& node, const Coordin
       !axes_.in_bounds(*place, indices.shape))
     return std::nullopt;
   Access load = access(data, Coordinates(rank));
-  for (size_t d = 0; d < rank; ++d)
-    if (d != axis) load.at[d] = at[d < axis ? d : d + indices.shape.size() - 1];
+  const size_t added = indices.shape.size() - 1;  // dimensions of the result behind the axis
+  for (size_t d = 0; d < rank; ++d) {
+    const size_t in_result = d < axis ? d : d + added;
+    if (d != axis) load.at[d] = at[in_result];
+  }
   const Shape steps = graph::strides_of(indices.shape);
   for (size_t d = 0; d < steps.size(); ++d) add(load.at[axis], (*place)[d], steps[d]);
   load.gather_indices = {indices.name, indices.dtype, {graph::element_count(indices.shape)}};

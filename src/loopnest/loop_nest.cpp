@@ -1,17 +1,29 @@
 #include "loopnest/loop_nest.h"
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <tuple>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/rows.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
+#include "loopnest/affine.h"
+#include "tile/program.h"
 
 namespace warploom::loopnest {
 bool Expr::same(const Expr& other) const {
   const auto fields = [](const Expr& e) {
     return std::tie(e.kind, e.load, e.at, e.op, e.dtype, e.operands, e.axes, e.reverse, e.integers);
   };
-  return fields(*this) == fields(other) &&
-         std::bit_cast<uint64_t>(value) == std::bit_cast<uint64_t>(other.value);
+  const auto bits = std::bit_cast<uint64_t>(value);  // so that -0 is not 0, and a NaN is itself
+  const auto other_bits = std::bit_cast<uint64_t>(other.value);
+  return bits == other_bits && fields(*this) == fields(other);
 }
 
 size_t Expr::hash() const {

@@ -43,6 +43,7 @@
 //           4: relu 3
 //   outputs value 4 at {co, p, q}
 #pragma once
+#include <optional>
 #include <string>
 #include "base/dtype.h"
 #include "base/value_op.h"
@@ -162,7 +163,8 @@ T made_of(const LoopNest& nest, int id, const Known& known, const Constant& cons
   std::vector<T> operands;
   for (const int operand : value.operands)
     operands.push_back(made_of<T>(nest, operand, known, constant, apply));
-  return value.kind == Expr::Kind::round ? operands[0] : apply(value.op, std::move(operands));
+  if (value.kind == Expr::Kind::round) return operands[0];
+  return apply(value.op, std::move(operands));
 }
 
 // How much reading a graph took: the number of tensors read, each at coordinates of its own, and

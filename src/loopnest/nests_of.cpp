@@ -1,7 +1,17 @@
 // The nests of a graph: one for each group of outputs of equal shape, or for each piece of a
 // Concat.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
+#include "graph/graph.h"
+#include "graph/operators.h"
+#include "loopnest/axis_builder.h"
 #include "loopnest/graph_reader.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
 namespace {
@@ -46,10 +56,10 @@ std::vector<OutputGroup> output_groups(const Graph& graph) {
   std::vector<OutputGroup> groups;
   for (const TensorId id : graph.outputs) {
     const Shape& shape = graph.tensor(id).shape;
+    const auto stretches = [](int64_t own, int64_t large) { return own == large || own == 1; };
     const auto fits = [&](const OutputGroup& group) {
-      return std::ranges::equal(
-          shape, graph.tensor(group[0]).shape,
-          [](int64_t own, int64_t large) { return own == large || own == 1; });
+      const Shape& of_group = graph.tensor(group[0]).shape;
+      return std::ranges::equal(shape, of_group, stretches);
     };
     const auto group = std::ranges::find_if(groups, fits);
     if (group == groups.end())
@@ -65,7 +75,8 @@ std::vector<Part> parts_of(const Graph& graph, const OutputGroup& group) {
   const Shape& shape = graph.tensor(group[0]).shape;
   const Part whole{Shape(shape.size(), 0), shape};
   std::set<TensorId> seen;
-  const Node* const concat = group.size() == 1 ? concat_behind(graph, group[0], seen) : nullptr;
+  const Node* concat = nullptr;
+  if (group.size() == 1) concat = concat_behind(graph, group[0], seen);
   if (!concat) return {whole};
   const graph::NodeContext context{graph, *concat};
   const size_t axis = context.axis(shape.size());

@@ -1,5 +1,12 @@
 // The normal form of a nest: coordinates complete, unused values dropped, one dimension an axis,
 // neighbouring axes merged where all that reads and writes along them allows it.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
@@ -97,7 +104,8 @@ void erase_axis(Affine& affine, size_t axis) {
 // the axis.
 std::optional<size_t> dimension_of_axis(const Access& access, size_t axis, int64_t size) {
   for (size_t d = 0; d < access.at.size(); ++d) {
-    const bool is_axis = access.at[d] == along(axis, access.at[d].steps.size());
+    const Affine alone = along(axis, access.at[d].steps.size());
+    const bool is_axis = access.at[d] == alone;
     if (access.shape[d] == size && !access.is_gather_dim(d) && is_axis) return d;
   }
   return std::nullopt;
@@ -128,8 +136,8 @@ bool can_merge(const Expr& value, const AxisPair& axes) {
   const auto goes_over = [&](size_t axis) {
     return std::ranges::find(value.axes, axis) != value.axes.end();
   };
-  return value.varies[axes.outer] == value.varies[axes.inner()] &&
-         goes_over(axes.outer) == goes_over(axes.inner());
+  if (value.varies[axes.outer] != value.varies[axes.inner()]) return false;
+  return goes_over(axes.outer) == goes_over(axes.inner());
 }
 
 void merge(Access& access, const AxisPair& axes) {
@@ -168,8 +176,8 @@ void merge_axes(LoopNest& nest, size_t outer) {
 bool may_leave(const LoopNest& nest, const Access& access, size_t dim) {
   const Affine& c = access.at[dim];
   const bool forwards = std::ranges::all_of(c.steps, [](int64_t step) { return step >= 0; });
-  return !forwards || c.begin < 0 || nest.range(c).second >= access.shape[dim] ||
-         access.is_gather_dim(dim);
+  if (!forwards || c.begin < 0 || access.is_gather_dim(dim)) return true;
+  return nest.range(c).second >= access.shape[dim];
 }
 
 void add_dimension(Access& access, int64_t size, int64_t stride, Affine coordinate) {

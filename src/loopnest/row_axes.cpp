@@ -1,6 +1,13 @@
 // The axes of a row reduction: which the rows go along, and how they lie in memory.
+#include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <set>
+#include <vector>
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
 #include "loopnest/row_reader.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::loopnest {
 namespace {
@@ -25,15 +32,16 @@ size_t count_used(const Access& access, const std::vector<size_t>& axes) {
 bool reduces_rows_alone(const RowReduction& rows) {
   return std::ranges::all_of(rows.nest.values, [&](const Expr& value) {
     if (value.kind != Kind::reduce) return true;
-    return reduce_op(value.op).has_value() && value.axes.size() == rows.row.size();
+    const bool known = reduce_op(value.op).has_value();
+    return known && value.axes.size() == rows.row.size();
   });
 }
 
 // Whether an output is written along all outer axes, and along all or none of the row's.
 bool is_written_by_rows(const RowReduction& rows, const Access& place) {
   const size_t along_row = rows.is_along_row(place) ? rows.row.size() : 0;
-  return is_plain(place) && count_used(place, rows.outer) == rows.outer.size() &&
-         count_used(place, rows.row) == along_row;
+  const bool along_all_outer = count_used(place, rows.outer) == rows.outer.size();
+  return is_plain(place) && along_all_outer && count_used(place, rows.row) == along_row;
 }
 }  // namespace
 
@@ -41,7 +49,8 @@ bool find_row_axes(RowReduction& rows) {
   const LoopNest& nest = rows.nest;
   const std::vector<bool> reduced = nest.reduced();
   for (size_t i = 0; i < nest.axes.size(); ++i) (reduced[i] ? rows.row : rows.outer).push_back(i);
-  const bool empty = rows.row.empty() || std::ranges::count(nest.axes, 0) > 0;
+  const bool no_elements = std::ranges::count(nest.axes, 0) > 0;
+  const bool empty = rows.row.empty() || no_elements;
   if (nest.scan() || nest.has_integers() || empty) return false;
   if (!reduces_rows_alone(rows) || !std::ranges::all_of(nest.loads, is_plain)) return false;
   for (const LoopNest::Output& output : nest.outputs)
@@ -50,12 +59,14 @@ bool find_row_axes(RowReduction& rows) {
   // A load along all axes says how they lie in memory; without one this is a contraction, which
   // reads too much row by row.
   const auto all = std::ranges::find_if(nest.loads, [&](const Access& load) {
-    return count_used(load, rows.outer) + count_used(load, rows.row) == nest.axes.size();
+    const size_t used = count_used(load, rows.outer) + count_used(load, rows.row);
+    return used == nest.axes.size();
   });
   if (all == nest.loads.end()) return false;
   const auto stride = [&](size_t axis) { return all->stride(axis); };
   std::ranges::stable_sort(rows.row, std::greater{}, stride);
-  rows.tiled_outer = rows.outer.empty() ? nest.axes.size() : rows.outer.back();
+  rows.tiled_outer = nest.axes.size();
+  if (!rows.outer.empty()) rows.tiled_outer = rows.outer.back();
   for (const size_t axis : rows.outer) {
     if (stride(axis) != 1) continue;
     rows.tiled_outer = axis;

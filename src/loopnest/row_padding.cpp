@@ -1,9 +1,17 @@
 // What elements past the end of a row count as. The value is chosen by which the fewest reductions
 // must be masked: 0 for sums, ±∞ for extremes.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <map>
+#include <optional>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "loopnest/loop_nest.h"
 #include "loopnest/row_reader.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::loopnest {
 namespace {

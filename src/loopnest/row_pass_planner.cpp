@@ -1,7 +1,13 @@
 // The passes of a row reduction, and what each of them keeps for those behind it.
+#include <algorithm>
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <set>
+#include <vector>
+#include "loopnest/loop_nest.h"
 #include "loopnest/row_reader.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::loopnest {
 namespace {

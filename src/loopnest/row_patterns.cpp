@@ -1,6 +1,11 @@
 // Pairs of reductions that one pass can compute: RowReduction::online_softmax, index_of_extreme and
 // centered_squares.
+#include <algorithm>
+#include <vector>
+#include "base/value_op.h"
+#include "loopnest/loop_nest.h"
 #include "loopnest/row_reader.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::loopnest {
 namespace {
@@ -34,16 +39,17 @@ class PatternFinder {
     const RowTerm& made = rows_.term(second_.operands[0]);
     if (first_.op != ValueOp::max || !sums_of_differences()) return false;
     if (made.op != ValueOp::exp && made.op != ValueOp::fast_exp) return false;
-    return difference().operands[1] == first_id_ && !is_result(first_id_) &&
-           !is_result(second_id_) && !is_result(second_.operands[0]);
+    const bool stays_inside = !is_result(first_id_) && !is_result(second_id_);
+    if (!stays_inside || is_result(second_.operands[0])) return false;
+    return difference().operands[1] == first_id_;
   }
 
   bool is_centered_squares() const {
     if (rows_.passes.size() != 3 || first_.op != ValueOp::add || !sums_of_differences())
       return false;
     const RowTerm& made = rows_.term(second_.operands[0]);
-    return made.op == ValueOp::mul && made.operands[0] == made.operands[1] &&
-           !rows_.term(difference().operands[1]).along_row;
+    const bool is_square = made.op == ValueOp::mul && made.operands[0] == made.operands[1];
+    return is_square && !rows_.term(difference().operands[1]).along_row;
   }
 
  private:
@@ -54,8 +60,8 @@ class PatternFinder {
     if (second_.op != ValueOp::add || rows_.term(second_.operands[0]).kind != Kind::apply)
       return false;
     const RowTerm& off = difference();
-    return off.kind == Kind::apply && off.op == ValueOp::sub &&
-           off.operands[0] == first_.operands[0];
+    const bool is_difference = off.kind == Kind::apply && off.op == ValueOp::sub;
+    return is_difference && off.operands[0] == first_.operands[0];
   }
 
   const RowTerm& difference() const {
@@ -65,13 +71,15 @@ class PatternFinder {
   // Whether a term is an index that rises along rows of one axis: lanes walk from the first on.
   bool is_rising_index(int id) const {
     const RowTerm& term = rows_.term(id);
-    return term.kind == Kind::index && rows_.row.size() == 1 && term.at.steps[rows_.row[0]] > 0;
+    if (term.kind != Kind::index || rows_.row.size() != 1) return false;
+    return term.at.steps[rows_.row[0]] > 0;
   }
 
   // The operands of a term, where it is this operation; else none.
   std::vector<int> operands_of(ValueOp op, int id) const {
     const RowTerm& term = rows_.term(id);
-    return term.kind == Kind::apply && term.op == op ? term.operands : std::vector<int>{};
+    if (term.kind != Kind::apply || term.op != op) return {};
+    return term.operands;
   }
 
   bool compares(int id, int a, int b) const {

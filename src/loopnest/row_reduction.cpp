@@ -1,4 +1,10 @@
 #include "loopnest/row_reduction.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+#include "loopnest/loop_nest.h"
 #include "loopnest/row_reader.h"
 
 namespace warploom::loopnest {

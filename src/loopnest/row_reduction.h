@@ -24,6 +24,7 @@
 // a reduction to which that makes a difference is masked: its operand is chosen by coordinate.
 #pragma once
 #include <map>
+#include <optional>
 #include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {

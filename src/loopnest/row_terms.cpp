@@ -1,6 +1,14 @@
 // The terms of a row reduction.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <utility>
+#include <vector>
+#include "base/value_op.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
 #include "loopnest/row_reader.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::loopnest {
 namespace {
@@ -28,10 +36,9 @@ void multiply_by_reciprocal(RowReduction& rows, Expr& value) {
   if (value.kind != Kind::apply || value.op != ValueOp::div) return;
   const RowTerm& divisor = rows.term(value.operands[1]);
   if (!rows.term(value.operands[0]).along_row || divisor.along_row) return;
-  Expr inverse{.kind = Kind::apply,
-               .op = ValueOp::reciprocal,
-               .operands = {value.operands[1]},
-               .varies = divisor.varies};
+  Expr inverse{.kind = Kind::apply, .op = ValueOp::reciprocal};
+  inverse.operands = {value.operands[1]};
+  inverse.varies = divisor.varies;
   if (divisor.kind == Kind::constant)
     inverse = {.value = 1 / divisor.value, .varies = divisor.varies};
   value.op = ValueOp::mul;

@@ -130,8 +130,11 @@ Status flatten_rows(Rewriting& rewriting) {
   const int64_t first = axis ? axis->i() : 1;
   *rewriting.node.add_attribute() = integer("axis", -1);
   if (first == -1) return ok();
-  rewriting.node.set_input(0, rewriting.make("Flatten", {x}, "rows", {integer("axis", first)}));
-  rewriting.finish("Reshape", {rewriting.make("Shape", {x}, "shape")});
+  const std::vector attributes = {integer("axis", first)};
+  const std::string rows = rewriting.make("Flatten", {x}, "rows", attributes);
+  rewriting.node.set_input(0, rows);
+  const std::string shape = rewriting.make("Shape", {x}, "shape");
+  rewriting.finish("Reshape", {shape});
   return ok();
 }
 
@@ -153,8 +156,9 @@ Status bounds_as_inputs(Rewriting& rewriting) {
     const auto bound = rewriting.take(name);
     if (!bound || rewriting.node.input_size() < 1) continue;
     const std::string number = rewriting.constant(*bound, name);
-    rewriting.set_input(place, rewriting.make("CastLike", {number, rewriting.node.input(0)},
-                                              std::string(name) + "_bound"));
+    const std::string& clipped = rewriting.node.input(0);
+    const std::string what = std::string(name) + "_bound";
+    rewriting.set_input(place, rewriting.make("CastLike", {number, clipped}, what));
   }
   return ok();
 }
@@ -165,7 +169,8 @@ Status pads_as_inputs(Rewriting& rewriting) {
   const auto value = rewriting.take("value");
   if (!value || rewriting.node.input_size() < 1) return ok();
   const std::string number = rewriting.constant(*value, "number");
-  rewriting.set_input(2, rewriting.make("CastLike", {number, rewriting.node.input(0)}, "fill"));
+  const std::string& padded = rewriting.node.input(0);
+  rewriting.set_input(2, rewriting.make("CastLike", {number, padded}, "fill"));
   return ok();
 }
 
@@ -230,8 +235,8 @@ Result<std::vector<VersionedNode>> converted(
     const std::string& place) {
   std::vector<VersionedNode> nodes;
   const auto applies = [&](const Change& change) {
-    return change.op == node.proto.op_type() && node.opset <= change.until &&
-           is_default_domain(node.proto.domain());
+    const bool is_meant = change.op == node.proto.op_type() && node.opset <= change.until;
+    return is_meant && is_default_domain(node.proto.domain());
   };
   const auto* const change = std::ranges::find_if(kChanges, applies);
   node.opset = std::max(node.opset, kPresent);

@@ -49,8 +49,8 @@ std::string place_name(const onnx::ValueInfoProto& input, int axis) {
 // What --dim calls an open dimension.
 std::string name_of(const onnx::ValueInfoProto& input, int axis) {
   const Dim& dim = input.type().tensor_type().shape().dim(axis);
-  return dim.has_dim_param() && !dim.dim_param().empty() ? dim.dim_param()
-                                                         : place_name(input, axis);
+  const bool is_named = dim.has_dim_param() && !dim.dim_param().empty();
+  return is_named ? dim.dim_param() : place_name(input, axis);
 }
 
 // The names of all open dimensions, each once, in the order of the inputs.
@@ -92,11 +92,17 @@ void set_at(onnx::GraphProto& graph, const std::string& name, int64_t size) {
 std::string plain_or_quoted(const std::string& word) {
   const auto is_plain = [](unsigned char c) {
     constexpr std::string_view kPlain = "_.:/-";
-    return std::isalnum(c) != 0 || kPlain.find(static_cast<char>(c)) != kPlain.npos;
+    const bool is_mark = kPlain.find(static_cast<char>(c)) != kPlain.npos;
+    return std::isalnum(c) != 0 || is_mark;
   };
   if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
   std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  for (const char c : word) {
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
   return quoted + "'";
 }
 
@@ -136,12 +142,12 @@ Error no_such_dim(const std::string& said, const std::string& name,
             "a model with a dimension of no fixed size",
             name,
             "leave out --dim"};
-  return {ErrorCode::kUsage,
-          "the model has no open dimension of that name",
-          "--dim " + said,
-          "one of " + listed(open),
-          name,
-          did_you_mean(name, open, "say: " + flags_for(open))};
+  Error error{ErrorCode::kUsage, "the model has no open dimension of that name"};
+  error.place = "--dim " + said;
+  error.expected = "one of " + listed(open);
+  error.found = name;
+  error.remedy = did_you_mean(name, open, "say: " + flags_for(open));
+  return error;
 }
 }  // namespace
 
@@ -163,9 +169,14 @@ Status bind_dims(onnx::ModelProto& model, const std::vector<std::string>& sizes)
     if (!is_name && place == named.end()) return fail(no_such_dim(said, binding.name, open));
     const std::string& name = is_name ? binding.name : place->second;
     const auto [known, added] = bound.try_emplace(name, binding.size);
-    if (!added && known->second != binding.size)
-      return fail({ErrorCode::kFlagsContradict, "a dimension is given two sizes", "--dim " + said,
-                   std::to_string(known->second), std::to_string(binding.size), "give it one"});
+    if (!added && known->second != binding.size) {
+      Error error{ErrorCode::kFlagsContradict, "a dimension is given two sizes"};
+      error.place = "--dim " + said;
+      error.expected = std::to_string(known->second);
+      error.found = std::to_string(binding.size);
+      error.remedy = "give it one";
+      return fail(std::move(error));
+    }
     set_everywhere(graph, name, binding.size);
     set_at(graph, name, binding.size);
   }

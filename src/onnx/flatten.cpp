@@ -155,8 +155,9 @@ class Flattener {
     if (flat_.nodes.size() >= kMostNodes)
       return fail({ErrorCode::kOnnxTooLarge, "functions within functions come to too many nodes",
                    source_.place, fmt::format("at most {}", kMostNodes)});
-    const FunctionKey key{plain_domain(node.proto.domain()), node.proto.op_type(),
-                          node.proto.overload()};
+    const onnx::NodeProto& proto = node.proto;
+    const std::string domain = plain_domain(proto.domain());
+    const FunctionKey key{domain, proto.op_type(), proto.overload()};
     if (const auto function = functions_.find(key); function != functions_.end())
       return call(node.proto, key, *function->second);
     if (key.domain.empty() && key.name == "If") return take_branch(node);
@@ -171,7 +172,8 @@ class Flattener {
   Result<std::map<std::string, const onnx::AttributeProto*>> attributes_of(
       const onnx::NodeProto& node, const onnx::FunctionProto& function) const {
     std::map<std::string, const onnx::AttributeProto*> attributes;
-    std::vector<std::string> known(function.attribute().begin(), function.attribute().end());
+    const auto& without_default = function.attribute();
+    std::vector<std::string> known(without_default.begin(), without_default.end());
     for (const auto& attribute : function.attribute_proto()) {
       attributes[attribute.name()] = &attribute;
       known.push_back(attribute.name());
@@ -218,6 +220,12 @@ class Flattener {
     return fail(std::move(error));
   }
 
+  // A new name for a tensor within a body, where it has none yet.
+  void name_within(const std::string& prefix, const std::string& name, Renaming& how) {
+    if (name.empty() || how.names.contains(name)) return;
+    how.names[name] = fresh(prefix + "/" + name);
+  }
+
   Status call(const onnx::NodeProto& node, const FunctionKey& key,
               const onnx::FunctionProto& function) {
     WARPLOOM_CHECK(check_call(node, key, function));
@@ -225,8 +233,10 @@ class Flattener {
     WARPLOOM_TRY(const int64_t opset, opset_of(function));
     const std::string prefix = name_of(node);
     Renaming how{{}, &attributes};
-    for (int i = 0; i < function.input_size(); ++i)
-      how.names[function.input(i)] = i < node.input_size() ? node.input(i) : "";
+    for (int i = 0; i < function.input_size(); ++i) {
+      const bool is_given = i < node.input_size();
+      how.names[function.input(i)] = is_given ? node.input(i) : "";
+    }
     std::vector<onnx::NodeProto> behind;
     for (int i = 0; i < node.output_size(); ++i) {
       const std::string& own = function.output(i);
@@ -235,14 +245,10 @@ class Flattener {
       if (!added) behind.push_back(identity(known->second, node.output(i)));
     }
     for (const auto& inner : function.node())
-      for (const std::string& name : inner.output())
-        if (!name.empty() && !how.names.contains(name))
-          how.names[name] = fresh(prefix + "/" + name);
+      for (const std::string& name : inner.output()) name_within(prefix, name, how);
     // A body sees nothing of what is around it: a name that it does not define is nobody's.
     for (const auto& inner : function.node())
-      for (const std::string& name : inner.input())
-        if (!name.empty() && !how.names.contains(name))
-          how.names[name] = fresh(prefix + "/" + name);
+      for (const std::string& name : inner.input()) name_within(prefix, name, how);
     calls_.push_back(key);
     for (onnx::NodeProto inner : function.node()) {
       inner.set_name(prefix + "/" + name_of(inner));
@@ -256,16 +262,23 @@ class Flattener {
 
   Status take_branch(const VersionedNode& node) {
     const onnx::NodeProto& proto = node.proto;
-    if (proto.input_size() != 1)
-      return fail({ErrorCode::kOnnxName, "wrong number of inputs", at(proto), "one condition",
-                   std::to_string(proto.input_size())});
+    if (proto.input_size() != 1) {
+      Error error{ErrorCode::kOnnxName, "wrong number of inputs", at(proto), "one condition"};
+      error.found = std::to_string(proto.input_size());
+      return fail(std::move(error));
+    }
     WARPLOOM_TRY(const std::optional<bool> condition, known_(flat_, proto.input(0)));
-    if (!condition)
-      return fail({ErrorCode::kOnnxUnknownOperator,
-                   "an If whose condition depends on the inputs is not supported", at(proto),
-                   "a condition that the model itself decides", proto.input(0),
-                   "fix what decides it when the model is exported (sizes with --dim, flags as "
-                   "constants), or export the branch that is taken"});
+    if (!condition) {
+      Error error{ErrorCode::kOnnxUnknownOperator};
+      error.message = "an If whose condition depends on the inputs is not supported";
+      error.place = at(proto);
+      error.expected = "a condition that the model itself decides";
+      error.found = proto.input(0);
+      error.remedy =
+          "fix what decides it when the model is exported (sizes with --dim, flags as constants), "
+          "or export the branch that is taken";
+      return fail(std::move(error));
+    }
     const std::string_view which = *condition ? "then_branch" : "else_branch";
     const onnx::AttributeProto* const branch = attribute_of(proto, which);
     if (branch == nullptr || !branch->has_g())
@@ -293,11 +306,13 @@ class Flattener {
     for (int i = 0; i < branch.output_size(); ++i) {
       const std::string& own = branch.output(i).name();
       if (proto.output(i).empty()) continue;
-      const bool taken = made.contains(own) && how.names.try_emplace(own, proto.output(i)).second;
-      if (!taken) copies.emplace_back(own, proto.output(i));
+      const bool is_free = made.contains(own) && !how.names.contains(own);
+      if (is_free)
+        how.names.emplace(own, proto.output(i));
+      else
+        copies.emplace_back(own, proto.output(i));
     }
-    for (const std::string& name : made)
-      if (!name.empty() && !how.names.contains(name)) how.names[name] = fresh(prefix + "/" + name);
+    for (const std::string& name : made) name_within(prefix, name, how);
     for (const auto& initializer : branch.initializer()) {
       onnx::TensorProto& own = flat_.own.emplace_back(initializer);
       const std::string name = fresh(prefix + "/" + initializer.name());

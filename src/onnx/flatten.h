@@ -17,6 +17,8 @@
 // If whose condition depends on what the model is given.
 #pragma once
 #include <deque>
+#include <functional>
+#include <optional>
 #include "onnx/model.h"
 
 namespace warploom::onnx_import {

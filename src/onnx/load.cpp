@@ -52,33 +52,43 @@ struct FirstError : google::protobuf::io::ErrorCollector {
 };
 
 tl::unexpected<Error> too_large(std::string place, std::uintmax_t bytes) {
-  return fail({ErrorCode::kOnnxTooLarge, "the model file is too large", std::move(place),
-               "at most 2 GiB", fmt::format("{} bytes", bytes),
-               "store the weights as external data"});
+  Error error{ErrorCode::kOnnxTooLarge, "the model file is too large", std::move(place)};
+  error.expected = "at most 2 GiB";
+  error.found = fmt::format("{} bytes", bytes);
+  error.remedy = "store the weights as external data";
+  return fail(std::move(error));
 }
 
 Result<onnx::ModelProto> parse_text(std::string_view content, const Source& source) {
   onnx::ModelProto model;
-  FirstError error;
+  FirstError complaint;
   google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
+  parser.RecordErrorsTo(&complaint);
   parser.SetRecursionLimit(kMaxNesting);
   if (parser.ParseFromString(std::string(content), &model)) return model;
   // What was read before the complaint is a model's, and some of its braces are still open: it
   // breaks off.
   const auto open = std::ranges::count(content, '{') - std::ranges::count(content, '}');
-  if (model.has_ir_version() && model.has_graph() && open > 0 && open < kMaxNesting)
-    return fail({ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place,
-                 "closing braces", error.text});
-  return fail({ErrorCode::kOnnxNotOnnx, "the file is a text, and not that of an ONNX model",
-               source.place, "a ModelProto in protobuf text form", error.text,
-               "export the model to ONNX"});
+  const bool breaks_off = open > 0 && open < kMaxNesting;
+  if (model.has_ir_version() && model.has_graph() && breaks_off) {
+    Error error{ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place};
+    error.expected = "closing braces";
+    error.found = complaint.text;
+    return fail(std::move(error));
+  }
+  Error error{ErrorCode::kOnnxNotOnnx, "the file is a text, and not that of an ONNX model"};
+  error.place = source.place;
+  error.expected = "a ModelProto in protobuf text form";
+  error.found = complaint.text;
+  error.remedy = "export the model to ONNX";
+  return fail(std::move(error));
 }
 
 Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& source) {
   onnx::ModelProto model;
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(content.data()),
-                                                static_cast<int>(content.size()));
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(content.data());
+  const int size = static_cast<int>(content.size());
+  google::protobuf::io::CodedInputStream stream(bytes, size);
   stream.SetRecursionLimit(kMaxNesting);
   const bool parsed = model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (parsed && model.has_graph()) return model;
@@ -123,9 +133,11 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
   onnx::GraphProto& graph = *model.mutable_graph();
   for (const std::string& assumption : std::set(assumptions.begin(), assumptions.end())) {
     const auto wrong = [&](std::string message, std::string expected) {
-      return fail({ErrorCode::kUsage, std::move(message), "--assume " + assumption,
-                   std::move(expected), assumption,
-                   "name an input and what its matrices are: --assume A=lower"});
+      Error error{ErrorCode::kUsage, std::move(message), "--assume " + assumption};
+      error.expected = std::move(expected);
+      error.found = assumption;
+      error.remedy = "name an input and what its matrices are: --assume A=lower";
+      return fail(std::move(error));
     };
     const size_t sign = assumption.rfind('=');
     const std::string name = assumption.substr(0, sign);
@@ -154,10 +166,13 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
 
 // ONNX's names are UTF-8, and so are the files that a name goes to: plans, the archive, JSON.
 Status check_names(const graph::Graph& graph, const Source& source) {
-  for (const graph::Tensor& tensor : graph.tensors)
-    if (!is_utf8(tensor.name))
-      return fail({ErrorCode::kOnnxName, "a tensor's name is no text", source.place, "UTF-8",
-                   printable(tensor.name), "rename the tensor where the model is exported"});
+  for (const graph::Tensor& tensor : graph.tensors) {
+    if (is_utf8(tensor.name)) continue;
+    Error error{ErrorCode::kOnnxName, "a tensor's name is no text", source.place, "UTF-8"};
+    error.found = printable(tensor.name);
+    error.remedy = "rename the tensor where the model is exported";
+    return fail(std::move(error));
+  }
   return ok();
 }
 
@@ -203,7 +218,8 @@ Result<ModelFile> read_model(const std::filesystem::path& path) {
   return ModelFile{std::move(content), std::move(source)};
 }
 
-// Tensors in files of their own become tensors of the message, those of functions and branches too.
+// Tensors in files of their own become tensors of the message, those of functions and branches
+// too.
 Status embed(onnx::TensorProto& tensor, const Source& source) {
   if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return ok();
   WARPLOOM_TRY(const graph::Tensor read, to_tensor(tensor, source));

@@ -20,6 +20,7 @@
 // those that are.
 #pragma once
 #include <filesystem>
+#include <map>
 #include <set>
 #include "graph/graph.h"
 

@@ -126,8 +126,10 @@ Result<Graph> Importer::run(const std::vector<std::string>& outputs) {
   if (outputs.empty()) WARPLOOM_CHECK(read_outputs());
   for (const std::string& name : outputs) graph_.outputs.push_back(tensor(name));
   auto inferred = graph::infer(std::move(graph_));
-  if (!inferred)
-    inferred.error().place = fmt::format("{}: {}", source_.place, inferred.error().place);
+  if (!inferred) {
+    std::string& place = inferred.error().place;
+    place = fmt::format("{}: {}", source_.place, place);
+  }
   return inferred;
 }
 
@@ -279,7 +281,8 @@ Status Importer::read_filled(const onnx::NodeProto& proto) {
   const TensorId filled = graph_.add_tensor(std::move(value));
   const TensorId shape = tensor(proto.input(0));
   const TensorId made = tensor(proto.output(0));
-  graph_.nodes.push_back({OpKind::Expand, proto.name(), {filled, shape}, {made}, {}});
+  Node expand{OpKind::Expand, proto.name(), {filled, shape}, {made}, {}};
+  graph_.nodes.push_back(std::move(expand));
   return ok();
 }
 

@@ -99,7 +99,8 @@ class Speller {
     if (names.empty()) {
       const bool taken = scope.values.contains("y") || inputs_.contains("y");
       values.push_back(last);
-      names.push_back({taken ? context_.writer.fresh("y", 1) : "y", end.value.place});
+      const std::string name = taken ? context_.writer.fresh("y", 1) : "y";
+      names.push_back({name, end.value.place});
     }
     for (size_t i = 0; i < names.size(); ++i) {
       const auto* const tensor = std::get_if<TensorValue>(&values[i]);
@@ -163,9 +164,10 @@ class Speller {
     for (const auto& [name, id] : inputs_) known.push_back(name);
     const std::string shape =
         fmt::format("an input has a shape where it is first named: {}[64,128]", expression.name);
-    return context_.wrong(
-        expression.place, "nothing has this name yet", shape, expression.name,
-        did_you_mean(expression.name, known, "write its shape, or name a value before it is used"));
+    const std::string remedy =
+        did_you_mean(expression.name, known, "write its shape, or name a value before it is used");
+    const std::string message = "nothing has this name yet";
+    return context_.wrong(expression.place, message, shape, expression.name, remedy);
   }
 
   Result<SpelledValue> input(const Expression& expression, Scope& scope) {
@@ -209,9 +211,10 @@ class Speller {
     if (!functions.empty()) return misfit(context_, *functions[0], call.place, given);
     std::vector<std::string> known = callable_names();
     for (const std::string& type : type_names()) known.push_back(type);
+    const std::string remedy =
+        did_you_mean(call.name, known, "`warploom new --list` names them all");
     return context_.wrong(call.place, "there is no function of this name",
-                          "a function or an ONNX operator", call.name,
-                          did_you_mean(call.name, known, "`warploom new --list` names them all"));
+                          "a function or an ONNX operator", call.name, remedy);
   }
 
   static Result<std::vector<SpelledValue>> one(Result<SpelledValue> value) {
@@ -231,7 +234,8 @@ class Speller {
         continue;
       }
       WARPLOOM_TRY(SpelledValue read, single(value, scope));
-      const bool repeated = !argument.name.empty() && contains(out, argument.name, &Given::name);
+      const bool is_named = !argument.name.empty();
+      const bool repeated = is_named && contains(out, argument.name, &Given::name);
       if (repeated)
         return context_.wrong(argument.place, "an argument is given twice", "", argument.name);
       out.push_back({argument.name, argument.place, std::move(read)});

@@ -88,7 +88,8 @@ tl::unexpected<Error> misfit(const Context& context, const Function& function, P
     if (!takes(*parameter, given[i].value)) {
       const std::string message = fmt::format("{} is of another kind", parameter->name);
       const std::string_view kind = kKinds[static_cast<int>(parameter->takes)];
-      return context.wrong(given[i].place, message, fmt::format("{} in {}", kind, form), found);
+      const std::string expected = fmt::format("{} in {}", kind, form);
+      return context.wrong(given[i].place, message, expected, found);
     }
   }
   const std::string found = fmt::format("{} operands", given.size());

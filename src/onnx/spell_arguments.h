@@ -1,6 +1,8 @@
 // Which arguments a function of a spelled model takes, and what its parameters then are. Private to
 // the room.
 #pragma once
+#include <map>
+#include <optional>
 #include "onnx/spell_context.h"
 #include "onnx/spell_functions.h"
 

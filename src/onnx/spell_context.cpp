@@ -216,9 +216,11 @@ bool is_built_in(const std::string& name) {
 
 Result<SpelledValue> call_built_in(Context& context, const std::string& name, Place place,
                                    const std::vector<Given>& given) {
-  const std::map<std::string, size_t> operands = {{"rank", 1}, {"extent", 2}, {"swapaxes", 3}};
+  static const std::map<std::string, size_t> operands = {
+      {"rank", 1}, {"extent", 2}, {"swapaxes", 3}};
   const size_t wanted = operands.at(name);
-  const auto* const tensor = given.empty() ? nullptr : std::get_if<TensorValue>(&given[0].value);
+  const TensorValue* tensor = nullptr;
+  if (!given.empty()) tensor = std::get_if<TensorValue>(&given[0].value);
   if (tensor == nullptr || given.size() != wanted) {
     const std::string expected = fmt::format("a tensor and {} axes", wanted - 1);
     const std::string found = fmt::format("{} operands", given.size());
@@ -257,8 +259,10 @@ Result<SpelledValue> convert(Context& context, const std::string& type, Place pl
     return TensorValue{context.writer.constant(to, {*number}, true)};
   if (const auto* list = std::get_if<List>(&value))
     return TensorValue{context.writer.constant(to, *list, false)};
-  if (const auto* tensor = std::get_if<TensorValue>(&value))
-    return added(context, OpKind::Cast, place, {tensor->id}, {{"to", int64_t{onnx_type_of(to)}}});
+  if (const auto* tensor = std::get_if<TensorValue>(&value)) {
+    const int64_t onnx_type = onnx_type_of(to);
+    return added(context, OpKind::Cast, place, {tensor->id}, {{"to", onnx_type}});
+  }
   return context.wrong(place, "a cast has a tensor, a number or a list", "", described(value));
 }
 

@@ -1,6 +1,7 @@
 // What the parts of the speller share: values, the text for its errors, the graph so far. Private
 // to the room.
 #pragma once
+#include <variant>
 #include "onnx/spell_syntax.h"
 #include "onnx/spell_writer.h"
 

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 #include "base/rendered.h"
 #include "base/rows.h"
@@ -70,11 +71,10 @@ Parameter read_parameter(const std::string& text) {
 
 Function read_function(const std::string& group, const nlohmann::ordered_json& row) {
   Function out;
-  out.shown = {.group = group,
-               .name = row.at("name"),
-               .arguments = "",
-               .meaning = row.at("meaning"),
-               .example = row.at("example")};
+  out.shown.group = group;
+  out.shown.name = row.at("name");
+  out.shown.meaning = row.at("meaning");
+  out.shown.example = row.at("example");
   std::istringstream parameters(lines(row.at("parameters")));
   for (std::string one; std::getline(parameters, one, ',');) {
     one = trimmed(one);
@@ -97,7 +97,8 @@ std::string arguments_of(const graph::Operator& row) {
   std::string text;
   const int shown = row.max_inputs == graph::kVariadic ? 2 : std::max(row.max_inputs, 1);
   for (int i = 0; i < shown; ++i) {
-    text += (text.empty() ? "" : ", ") + std::string(kOperands[std::min(i, 4)]);
+    if (!text.empty()) text += ", ";
+    text += kOperands[std::min(i, 4)];
     if (i >= row.min_inputs) text += "=_";
   }
   if (row.max_inputs == graph::kVariadic) text += ", …";
@@ -151,11 +152,10 @@ std::vector<Spelling> catalogue() {
     if (!spell::can_be_spelled(row)) continue;
     const std::string name = spell::folded(row.name);
     const std::string plain = name + "(x[64,512])";  // of what takes any one tensor
-    out.push_back({.group = "ONNX operators",
-                   .name = name,
-                   .arguments = spell::arguments_of(row),
-                   .meaning = "",
-                   .example = examples.value(std::string(row.name), plain)});
+    Spelling shown{.group = "ONNX operators", .name = name};
+    shown.arguments = spell::arguments_of(row);
+    shown.example = examples.value(std::string(row.name), plain);
+    out.push_back(std::move(shown));
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // The functions of spelled models, written in their language in resources/new/functions.json.
 // Private to the room.
 #pragma once
+#include <optional>
 #include "onnx/spell.h"
 #include "onnx/spell_syntax.h"
 

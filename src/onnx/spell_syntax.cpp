@@ -75,7 +75,8 @@ class Lexer {
   }
 
   void take(TokenKind kind, size_t length) {
-    tokens_.push_back({kind, std::string(text_.substr(at_, length)), {at_, length}});
+    std::string taken(text_.substr(at_, length));
+    tokens_.push_back({kind, std::move(taken), {at_, length}});
     at_ += length;
     const std::string& text = tokens_.back().text;
     if (text == "(" || text == "[") ++depth_;
@@ -106,7 +107,8 @@ class Lexer {
       return fail(error_at(text_, {at_, 1}, std::move(error)));
     }
     std::string inside(text_.substr(at_ + 1, end - at_ - 1));
-    tokens_.push_back({TokenKind::text, std::move(inside), {at_, end + 1 - at_}});
+    const Place place{at_, end + 1 - at_};
+    tokens_.push_back({TokenKind::text, std::move(inside), place});
     at_ = end + 1;
     return ok();
   }
@@ -267,11 +269,13 @@ class Parser {
       return out;
     }
     switch (now().kind) {
-      case TokenKind::number:
+      case TokenKind::number: {
         out.kind = Kind::number;
-        std::from_chars(out.name.data(), out.name.data() + out.name.size(), out.number);
+        const char* const digits = out.name.data();
+        std::from_chars(digits, digits + out.name.size(), out.number);
         ++at_;
         return out;
+      }
       case TokenKind::text:
         out.kind = Kind::text;
         ++at_;
@@ -284,7 +288,8 @@ class Parser {
   // A name, an input or a call.
   Result<Expression> word() {
     using Kind = Expression::Kind;
-    Expression out{.kind = Kind::name, .place = now().place, .name = now().text};
+    const Token& first = now();
+    Expression out{.kind = Kind::name, .place = first.place, .name = first.text};
     ++at_;
     if (out.name == "_") {
       out.kind = Kind::absent;
@@ -343,20 +348,24 @@ size_t columns(std::string_view text) {
 }  // namespace
 
 Result<Text> parse(std::string_view text) {
-  if (text.size() > kLongestText)
-    return fail({ErrorCode::kUsage, "the text is too long", "EXPRESSION",
-                 fmt::format("at most {} bytes", kLongestText), std::to_string(text.size()),
-                 "write the model with the onnx package"});
+  if (text.size() > kLongestText) {
+    Error error{ErrorCode::kUsage, "the text is too long", "EXPRESSION"};
+    error.expected = fmt::format("at most {} bytes", kLongestText);
+    error.found = std::to_string(text.size());
+    error.remedy = "write the model with the onnx package";
+    return fail(std::move(error));
+  }
   WARPLOOM_TRY(std::vector<Token> tokens, Lexer(text).run());
   return Parser(text, std::move(tokens)).run();
 }
 
 Error error_at(std::string_view text, Place place, Error error) {
   place.at = std::min(place.at, text.size());
-  const size_t before = place.at == 0 ? text.npos : text.rfind('\n', place.at - 1);
-  const size_t begin = before == text.npos ? 0 : before + 1;
+  size_t begin = 0;                                              // of the line
+  if (place.at > 0) begin = text.rfind('\n', place.at - 1) + 1;  // npos + 1 is 0
   const size_t end = std::min(text.find('\n', place.at), text.size());
-  size_t from = place.at - begin > kShownBefore ? place.at - kShownBefore : begin;
+  const bool is_far = place.at - begin > kShownBefore;
+  size_t from = is_far ? place.at - kShownBefore : begin;
   size_t to = std::min(end, place.at + std::max(place.length, kShownBehind));
   while (from > begin && (text[from] & 0xc0) == 0x80) --from;
   while (to < end && (text[to] & 0xc0) == 0x80) ++to;
@@ -364,7 +373,8 @@ Error error_at(std::string_view text, Place place, Error error) {
   std::ranges::replace(shown, '\t', ' ');
   const std::string ahead = from > begin ? "… " : "";
   const size_t indent = columns(ahead) + columns(text.substr(from, place.at - from));
-  const std::string_view meant = text.substr(place.at, std::min(place.length, to - place.at));
+  const size_t meant_bytes = std::min(place.length, to - place.at);
+  const std::string_view meant = text.substr(place.at, meant_bytes);
   const size_t marked = std::clamp<size_t>(columns(meant), 1, kShownBehind);
   const bool several = text.find('\n') != text.npos;
   const auto line = std::ranges::count(text.substr(0, begin), '\n') + 1;

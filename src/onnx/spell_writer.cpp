@@ -75,14 +75,16 @@ graph::TensorId ModelWriter::input(const std::string& name, Dtype dtype,
 }
 
 graph::TensorId ModelWriter::constant(Dtype dtype, const std::vector<double>& values, bool scalar) {
-  const std::string what = fmt::format("{} {} {}", name_of(dtype), scalar, fmt::join(values, ","));
+  const std::string numbers = fmt::format("{}", fmt::join(values, ","));
+  const std::string what = fmt::format("{} {} {}", name_of(dtype), scalar, numbers);
   if (const auto found = known_.find(what); found != known_.end()) return found->second[0];
   graph::Shape shape;
   if (!scalar) shape.push_back(static_cast<int64_t>(values.size()));
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bytes_of(dtype)));
   for (size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
   const std::string name = fresh("c", constants_.size() + 1);
-  constants_.push_back(graph_.add_tensor({{name, dtype, shape}, std::move(bytes)}));
+  const graph::TensorInfo info{name, dtype, shape};
+  constants_.push_back(graph_.add_tensor({info, std::move(bytes)}));
   known_[what] = {constants_.back()};
   return constants_.back();
 }
@@ -93,7 +95,8 @@ Result<std::vector<graph::TensorId>> ModelWriter::node(graph::OpKind op,
                                                        size_t outputs) {
   while (!inputs.empty() && inputs.back() == graph::kAbsent) inputs.pop_back();
   WARPLOOM_CHECK(check_arity(op, inputs));
-  std::string what = fmt::format("{}({})", graph::name_of(op), fmt::join(inputs, ","));
+  const std::string operands = fmt::format("{}", fmt::join(inputs, ","));
+  std::string what = fmt::format("{}({})", graph::name_of(op), operands);
   for (const auto& [key, value] : attributes) what += " " + key + "=" + graph::to_text(value);
   if (const auto found = known_.find(what);
       found != known_.end() && found->second.size() == outputs)
@@ -104,7 +107,8 @@ Result<std::vector<graph::TensorId>> ModelWriter::node(graph::OpKind op,
   for (size_t i = 0; i < outputs; ++i) {
     std::string name = fresh("t", number);
     if (outputs > 1) name += fmt::format("_{}", i + 1);
-    node.outputs.push_back(graph_.add_tensor({{name, Dtype::f32, {}}, std::nullopt}));
+    const graph::TensorInfo info{name, Dtype::f32, {}};
+    node.outputs.push_back(graph_.add_tensor({info, std::nullopt}));
   }
   node.name = graph_.tensor(node.outputs[0]).name;
   if (const Status inferred = graph::infer_node(graph_, node); !inferred) {

@@ -1,6 +1,7 @@
 // The graph of a spelled model as it grows, and the ModelProto of it. Private to the room.
 #pragma once
 #include <onnx/onnx.pb.h>
+#include <map>
 #include <set>
 #include "graph/operators.h"
 

@@ -34,10 +34,12 @@ namespace fs = std::filesystem;
 
 tl::unexpected<Error> external_error(const onnx::TensorProto& proto, const Source& source,
                                      std::string message, std::string found) {
-  return fail({ErrorCode::kOnnxExternalData, std::move(message),
-               place_of(source, "tensor", proto.name()),
-               "a regular file inside the model's folder, long enough", std::move(found),
-               "keep the model's data files beside it, or beside the file that its link names"});
+  Error error{ErrorCode::kOnnxExternalData, std::move(message)};
+  error.place = place_of(source, "tensor", proto.name());
+  error.expected = "a regular file inside the model's folder, long enough";
+  error.found = std::move(found);
+  error.remedy = "keep the model's data files beside it, or beside the file that its link names";
+  return fail(std::move(error));
 }
 
 constexpr std::string_view kLfsPointer = "version https://git-lfs.github.com/spec/";
@@ -60,8 +62,8 @@ Result<fs::path> inside_folder(const onnx::TensorProto& proto, const Source& sou
   if (source.folders.empty())
     return external_error(proto, source, "external data of a model that is not in a file",
                           location);
-  bool climbs =
-      location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos;
+  const bool has_zero_byte = location.find('\0') != std::string::npos;
+  bool climbs = location.empty() || relative.is_absolute() || has_zero_byte;
   for (const fs::path& part : relative) climbs = climbs || part == "..";
   if (climbs)
     return external_error(proto, source, "external data outside the model's folder", location);
@@ -104,9 +106,11 @@ Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source
     if (entry.key() == "length") number = &length;
     if (entry.key() == "location") location = entry.value();
     if (number == nullptr) continue;
-    const char* end = entry.value().data() + entry.value().size();
-    const auto [stopped, error] = std::from_chars(entry.value().data(), end, *number);
-    if (error != std::errc{} || stopped != end || *number < 0) {
+    const std::string& digits = entry.value();
+    const char* end = digits.data() + digits.size();
+    const auto [stopped, error] = std::from_chars(digits.data(), end, *number);
+    const bool is_number = error == std::errc{} && stopped == end;
+    if (!is_number || *number < 0) {
       const std::string message = fmt::format("{} of external data is no size", entry.key());
       return external_error(proto, source, message, entry.value());
     }
@@ -163,7 +167,8 @@ Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& so
   WARPLOOM_TRY(const Dtype dtype, known);
   if (proto.has_segment())
     return fail({ErrorCode::kOnnxType, "tensors in segments are not supported", place});
-  const graph::Shape shape(proto.dims().begin(), proto.dims().end());
+  const auto& dims = proto.dims();
+  const graph::Shape shape(dims.begin(), dims.end());
   graph::Tensor tensor{{proto.name(), dtype, shape}, std::nullopt};
   WARPLOOM_CHECK(graph::checked_element_count(tensor.shape, place));
   const int64_t bytes = graph::byte_count(tensor);

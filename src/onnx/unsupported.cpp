@@ -134,11 +134,12 @@ Error unknown_operator(const onnx::NodeProto& node, const std::string& place) {
   else
     remedy = did_you_mean(op, supported(),
                           "write it as operators that are supported (docs/onnx.md lists them)");
-  return {ErrorCode::kOnnxUnknownOperator,
-          fmt::format("operator {} is not supported", op),
-          place,
-          graph::supported_operators(),
-          op,
-          std::move(remedy)};
+  Error error{ErrorCode::kOnnxUnknownOperator};
+  error.message = fmt::format("operator {} is not supported", op);
+  error.place = place;
+  error.expected = graph::supported_operators();
+  error.found = op;
+  error.remedy = std::move(remedy);
+  return error;
 }
 }  // namespace warploom::onnx_import

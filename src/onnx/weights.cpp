@@ -23,7 +23,9 @@ onnx::TensorProto* value_of(onnx::NodeProto& node) {
 }
 
 int64_t elements_of(const onnx::TensorProto& proto) {
-  return graph::element_count(graph::Shape(proto.dims().begin(), proto.dims().end()));
+  const auto& dims = proto.dims();
+  const graph::Shape shape(dims.begin(), dims.end());
+  return graph::element_count(shape);
 }
 
 bool is_real(const onnx::TensorProto& proto) {
@@ -42,7 +44,8 @@ void declare(onnx::GraphProto& graph, const onnx::TensorProto& proto) {
 }
 
 template <class Field, class Gone> void remove_if(Field& field, const Gone& gone) {
-  field.erase(std::remove_if(field.begin(), field.end(), gone), field.end());
+  const auto kept_end = std::remove_if(field.begin(), field.end(), gone);
+  field.erase(kept_end, field.end());
 }
 
 // The bytes, wherever they lie, as raw data.
@@ -106,12 +109,15 @@ Result<std::map<std::string, graph::Tensor>> take_weights(onnx::ModelProto& mode
     named.set_name(node.output(0));
     WARPLOOM_CHECK(take(named));
   }
-  remove_if(*graph.mutable_initializer(),
-            [&](const onnx::TensorProto& proto) { return taken.contains(proto.name()); });
-  remove_if(*graph.mutable_node(), [&](const onnx::NodeProto& node) {
-    return node.op_type() == "Constant" && node.output_size() == 1 &&
-           taken.contains(node.output(0));
-  });
+  const auto is_taken = [&](const onnx::TensorProto& proto) {
+    return taken.contains(proto.name());
+  };
+  remove_if(*graph.mutable_initializer(), is_taken);
+  const auto is_taken_node = [&](const onnx::NodeProto& node) {
+    const bool is_constant = node.op_type() == "Constant" && node.output_size() == 1;
+    return is_constant && taken.contains(node.output(0));
+  };
+  remove_if(*graph.mutable_node(), is_taken_node);
   return taken;
 }
 

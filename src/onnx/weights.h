@@ -1,5 +1,7 @@
 // A model's weights apart from what it computes with them. Private to the room.
 #pragma once
+#include <map>
+#include <set>
 #include "onnx/model.h"
 
 namespace warploom::onnx_import {

@@ -81,8 +81,9 @@ class Legality {
   // or by a program of their own.
   bool interleaves(const Groups& groups, int n) const {
     constexpr int64_t kFew = 8;
-    return groups.node(n).op == graph::OpKind::Transpose &&
-           graph_.tensor(groups.stored(n)).shape.back() <= kFew;
+    if (groups.node(n).op != graph::OpKind::Transpose) return false;
+    const graph::Shape& shape = graph_.tensor(groups.stored(n)).shape;
+    return shape.back() <= kFew;
   }
 
   int rank_of_group(const Groups& groups, int root) {
@@ -116,8 +117,8 @@ class Legality {
 // What can be done about a region that no family covers.
 std::string remedy_for(const Graph& region) {
   const auto scans_integers = [&](const Node& node) {
-    return graph::class_of(node.op) == OpClass::scan &&
-           is_integer(region.tensor(node.outputs[0]).dtype);
+    if (graph::class_of(node.op) != OpClass::scan) return false;
+    return is_integer(region.tensor(node.outputs[0]).dtype);
   };
   if (std::ranges::any_of(region.nodes, scans_integers))
     return "cast to f32 before the CumSum and back behind it (exact below 2^24), or take the "
@@ -127,16 +128,18 @@ std::string remedy_for(const Graph& region) {
 }
 
 tl::unexpected<Error> not_covered(const Region& region, const Node& root) {
-  const bool empty = std::ranges::any_of(region.graph.tensors, [](const graph::Tensor& tensor) {
+  const auto has_no_elements = [](const graph::Tensor& tensor) {
     return graph::element_count(tensor.shape) == 0;
-  });
-  return fail({ErrorCode::kNoSchedule,
-               "no family of schedules covers a part of the graph on this target",
-               graph::place_of(root),
-               empty ? "tensors of 1 element or more"
-                     : "operators that families know, in types they compute",
-               graph::to_text(region.graph),
-               empty ? "leave out what has no elements" : remedy_for(region.graph)});
+  };
+  const bool empty = std::ranges::any_of(region.graph.tensors, has_no_elements);
+  Error error{ErrorCode::kNoSchedule};
+  error.message = "no family of schedules covers a part of the graph on this target";
+  error.place = graph::place_of(root);
+  error.expected = empty ? "tensors of 1 element or more"
+                         : "operators that families know, in types they compute";
+  error.found = graph::to_text(region.graph);
+  error.remedy = empty ? "leave out what has no elements" : remedy_for(region.graph);
+  return fail(std::move(error));
 }
 
 class Fuser {
@@ -243,10 +246,10 @@ class Fuser {
 }  // namespace
 
 bool Partition::trivial(const Graph& whole) const {
-  const bool holds_weights =
-      std::ranges::any_of(std::views::iota(0, static_cast<int>(whole.tensors.size())),
-                          [&](TensorId id) { return is_weight(whole, id); });
-  return regions.size() == 1 && !regions[0].alias && whole.outputs.size() == 1 && !holds_weights;
+  if (regions.size() != 1 || regions[0].alias || whole.outputs.size() != 1) return false;
+  const int tensors = static_cast<int>(whole.tensors.size());
+  const auto holds = [&](TensorId id) { return is_weight(whole, id); };
+  return std::ranges::none_of(std::views::iota(0, tensors), holds);
 }
 
 Result<Partition> partition(const Graph& graph, const Rank& rank, const Limits& limits) {

@@ -55,9 +55,10 @@ class Linker {
       const std::string& memory = partition_.storage.at(region.tensors[t]);
       buffers[own] = memory;
       const graph::Tensor& tensor = whole_.tensor(*whole_.tensor_named(memory));
-      const bool passed = contains(list.inputs, own, &BufferSpec::name) ||
-                          contains(region.graph.outputs, static_cast<TensorId>(t));
-      if (passed) add(tensor.constant ? out_.inputs : out_.workspaces, kernels::spec_of(tensor));
+      const bool is_input = contains(list.inputs, own, &BufferSpec::name);
+      const bool is_output = contains(region.graph.outputs, static_cast<TensorId>(t));
+      if (!is_input && !is_output) continue;
+      add(tensor.constant ? out_.inputs : out_.workspaces, kernels::spec_of(tensor));
     }
     for (BufferSpec spec : list.workspaces) {
       const std::string name = fmt::format("region {}/{}", number, spec.name);

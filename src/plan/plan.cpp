@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 #include "base/error.h"
@@ -32,8 +33,10 @@ std::string Plan::text() const {
   if (!constants.empty()) out += fmt::format("constant: {}\n", listed(constants));
   for (size_t i = 0; i < partition.regions.size(); ++i) {
     const Region& region = partition.regions[i];
-    out += fmt::format("{} {}: {} -> {}{}\n", i, region.graph.name, listed(read_by(region)),
-                       listed(region.stored()), region.alias ? ", in place" : "");
+    const std::string read = listed(read_by(region));
+    const std::string stored = listed(region.stored());
+    const std::string_view in_place = region.alias ? ", in place" : "";
+    out += fmt::format("{} {}: {} -> {}{}\n", i, region.graph.name, read, stored, in_place);
     if (!region.alias) out += fmt::format("  {}\n", configs[i].text());
   }
   return out;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include "base/error.h"
 #include "base/rows.h"
 #include "codegen/launch_list.h"
@@ -14,17 +15,21 @@ namespace warploom::plan {
 namespace {
 // By the names of the whole graph.
 bool is_constant(const graph::Graph& whole, const Names& known, const std::string& tensor) {
-  return known.contains(tensor) || whole.tensor(*whole.tensor_named(tensor)).constant.has_value();
+  if (known.contains(tensor)) return true;
+  return whole.tensor(*whole.tensor_named(tensor)).constant.has_value();
 }
 }  // namespace
 
 Status check_constants(const graph::Graph& graph, const Names& named) {
   const auto name = [&](graph::TensorId id) { return graph.tensor(id).name; };
-  for (const std::string& constant : named)
-    if (!contains(graph.inputs, constant, name))
-      return fail({ErrorCode::kUsage, "the model has no such input", "--constant " + constant,
-                   listed(graph.inputs, name), constant,
-                   "name an input that holds the same in every call"});
+  for (const std::string& constant : named) {
+    if (contains(graph.inputs, constant, name)) continue;
+    Error error{ErrorCode::kUsage, "the model has no such input", "--constant " + constant};
+    error.expected = listed(graph.inputs, name);
+    error.found = constant;
+    error.remedy = "name an input that holds the same in every call";
+    return fail(std::move(error));
+  }
   return ok();
 }
 

@@ -25,10 +25,10 @@ constexpr int64_t kMostHeldElements = 1 << 16;
 
 // 0, 1, 2 ..: of such a table kernels load nothing, however long it is.
 bool counts_up(const graph::Tensor& tensor) {
-  const int64_t count = graph::element_count(tensor.shape);
-  for (int64_t i = 0; i < count; ++i) {
-    const double value =
-        load_as_double(tensor.dtype, tensor.constant->data(), static_cast<size_t>(i));
+  const auto count = static_cast<size_t>(graph::element_count(tensor.shape));
+  const void* const numbers = tensor.constant->data();
+  for (size_t i = 0; i < count; ++i) {
+    const double value = load_as_double(tensor.dtype, numbers, i);
     if (value != static_cast<double>(i)) return false;
   }
   return true;
@@ -41,13 +41,15 @@ bool is_learned(const Graph& graph, TensorId id) {
   using enum graph::OpKind;
   constexpr std::array kReaders = {Add, Sub, Mul, Div, PRelu, MatMul, Conv};
   const auto reads = [&](int n) { return contains(kReaders, graph.nodes[n].op); };
-  return !graph.tensor(id).shape.empty() && std::ranges::all_of(graph.consumers(id), reads);
+  if (graph.tensor(id).shape.empty()) return false;
+  return std::ranges::all_of(graph.consumers(id), reads);
 }
 
 // "MatMul+Add+Gelu", the first few of long chains.
 std::string name_of(const std::vector<Node>& nodes) {
   constexpr size_t kNamed = 6;
-  const auto first = std::span(nodes).first(std::min(nodes.size(), kNamed));
+  const size_t named = std::min(nodes.size(), kNamed);
+  const auto first = std::span(nodes).first(named);
   const auto name = [](const Node& node) { return graph::name_of(node.op); };
   const std::string more = nodes.size() > kNamed ? "+.." : "";
   return listed(first, name, "+") + more;
@@ -64,7 +66,8 @@ class Cutter {
     Graph& made = region_.graph;
     for (const int n : nodes) {
       const Node& from = whole_.nodes[n];
-      Node to{from.op, fmt::format("n{}", made.nodes.size()), {}, {}, from.attributes};
+      const std::string name = fmt::format("n{}", made.nodes.size());
+      Node to{from.op, name, {}, {}, from.attributes};
       for (const TensorId id : from.inputs) to.inputs.push_back(read(id));
       to.outputs = {make(from.outputs[0])};
       made.nodes.push_back(std::move(to));
@@ -72,10 +75,11 @@ class Cutter {
     for (const TensorId id : stored_) made.outputs.push_back(known_.at(id));
     made.name = name_of(made.nodes);
     region_.identity = graph::to_text(made);
-    for (const graph::Tensor& tensor : made.tensors)
-      if (tensor.constant)
-        region_.identity.append(reinterpret_cast<const char*>(tensor.constant->data()),
-                                tensor.constant->size());
+    for (const graph::Tensor& tensor : made.tensors) {
+      if (!tensor.constant) continue;
+      const auto* const bytes = reinterpret_cast<const char*>(tensor.constant->data());
+      region_.identity.append(bytes, tensor.constant->size());
+    }
     return std::move(region_);
   }
 
@@ -101,8 +105,9 @@ class Cutter {
   TensorId add(TensorId id, const std::string& name, bool constant) {
     const graph::Tensor& from = whole_.tensor(id);
     const auto added = static_cast<TensorId>(region_.graph.tensors.size());
-    region_.graph.add_tensor(
-        {{name, from.dtype, from.shape}, constant ? from.constant : std::nullopt});
+    graph::Tensor copy{{name, from.dtype, from.shape}, std::nullopt};
+    if (constant) copy.constant = from.constant;
+    region_.graph.add_tensor(std::move(copy));
     region_.tensors.push_back(from.name);
     known_[id] = added;
     return added;

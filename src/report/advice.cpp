@@ -1,4 +1,9 @@
 #include "report/advice.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
 #include "base/rendered.h"
 #include "report/figures.h"
 #include "report/history.h"
@@ -36,21 +41,22 @@ bool undecided(const json& history) {
 }
 
 std::optional<Advice> nothing_right(const json& history) {
-  if (!at(history, "/best").is_null() || list_at(history, "/candidates").empty())
-    return std::nullopt;
+  const size_t candidates = list_at(history, "/candidates").size();
+  if (!at(history, "/best").is_null() || candidates == 0) return std::nullopt;
   std::string text = fmt::format(
       "None of the {} candidates of {} was accepted. The table of refusals "
       "says why; a longer `--budget` or another `--track` may help.",
-      list_at(history, "/candidates").size(), name_of(history));
+      candidates, name_of(history));
   return Advice{"Nothing is right yet", std::move(text)};
 }
 
 // What a search that ended before its budget did lets one hope for.
 Advice ended_early(const json& history, double seconds, double budget) {
+  const std::string took = seconds_text(seconds);
   std::string text = fmt::format(
       "{} took {} of {}: nothing was left to try, or nothing that the rest of the time allowed. "
       "Another `--seed`, `--strategy` or `--track` tries others.",
-      name_of(history), seconds_text(seconds), seconds_text(budget));
+      name_of(history), took, seconds_text(budget));
   return {"The search ended before its budget did", std::move(text)};
 }
 
@@ -77,9 +83,10 @@ std::optional<Advice> budget_was_the_limit(const json& history) {
   const char* const hope = late ? ", and was still improving."
                                 : ", and nothing was better since: less is to be hoped for.";
   const std::string rate = number_text(*judged / *seconds);
+  const std::string time = seconds_text(*seconds);
   std::string text = fmt::format(
       "{}: {:.0f} candidates were judged in {}, {} a second, until the budget was used up. ",
-      name_of(history), *judged, seconds_text(*seconds), rate);
+      name_of(history), *judged, time, rate);
   text += fmt::format("The best came {}{} ", moment_text(progress), hope);
   text += fmt::format("Ten times the budget would judge about {:.0f}: `--resume --budget {:.0f}s`.",
                       10 * *judged, 10 * *budget);
@@ -92,9 +99,11 @@ std::optional<Advice> mostly_refused(const json& history) {
   if (refusals.empty()) return std::nullopt;
   const double count = figure_at(refusals[0], "/count").value_or(0);
   if (count < kMostRefused * all) return std::nullopt;
-  std::string text = fmt::format(
-      "{}: {:.0f} of {:.0f} with {}: {}. A click on the code shows them.", name_of(history), count,
-      all, text_at(refusals[0], "/code"), text_at(refusals[0], "/meaning"));
+  const std::string code = text_at(refusals[0], "/code");
+  const std::string meaning = text_at(refusals[0], "/meaning");
+  std::string text =
+      fmt::format("{}: {:.0f} of {:.0f} with {}: {}. A click on the code shows them.",
+                  name_of(history), count, all, code, meaning);
   return Advice{"Most candidates were refused for one reason", std::move(text)};
 }
 
@@ -123,10 +132,12 @@ std::optional<Advice> wide_interval(const json& history) {
   const auto high = positive_at(history, "/best/high_us");
   const auto spread = spread_of(median, low, high);
   if (!spread || *spread < kWideInterval) return std::nullopt;
+  const std::string least = time_text(*low);
+  const std::string most = time_text(*high);
   std::string text = fmt::format(
       "{}: its median lies between {} and {}. Stop what else runs on the "
       "machine and measure longer: `warploom bench BUNDLE --time 30s`.",
-      name_of(history), time_text(*low), time_text(*high));
+      name_of(history), least, most);
   return Advice{"The best's time is known poorly", std::move(text)};
 }
 
@@ -135,10 +146,13 @@ std::optional<Advice> slower_than_reference(const json& history) {
   const auto reference = positive_at(history, "/reference_us");
   if (!best || !reference || *best <= *reference) return std::nullopt;
   if (undecided(history)) return std::nullopt;
+  const std::string library = text_at(history, "/reference");
+  const std::string its_time = time_text(*reference);
+  const std::string best_time = time_text(*best);
   std::string text = fmt::format(
       "{}: {} takes {}, the best {}. Search longer, or call the library "
       "there.",
-      name_of(history), text_at(history, "/reference"), time_text(*reference), time_text(*best));
+      name_of(history), library, its_time, best_time);
   return Advice{"The reference is faster", std::move(text)};
 }
 
@@ -161,12 +175,13 @@ std::optional<Advice> far_from_bound(const json& region, const std::string& prof
   const auto part = share_at(region, "/part");
   if (!part || *part > kFarFromBound) return std::nullopt;
   const std::string bound = text_at(region, "/bound");
-  return Advice{
-      "Far from the machine's bound",
-      fmt::format("{} reaches {} of what {} would allow. Its kernels wait for something else: "
-                  "launches, latency, or {}. A profile says which: `{}`.",
-                  text_at(region, "/name"), percent_text(*part), bound,
-                  bound == "arithmetic" ? "memory" : "arithmetic", profile)};
+  const std::string name = text_at(region, "/name");
+  const std::string_view other = bound == "arithmetic" ? "memory" : "arithmetic";
+  std::string text = fmt::format(
+      "{} reaches {} of what {} would allow. Its kernels wait for something else: "
+      "launches, latency, or {}. A profile says which: `{}`.",
+      name, percent_text(*part), bound, other, profile);
+  return Advice{"Far from the machine's bound", std::move(text)};
 }
 
 // `words` between grave accents as code.
@@ -192,7 +207,10 @@ void add(json& to, const std::optional<Advice>& advice) {
       there["texts"].push_back(html_of(advice->text));
       return;
     }
-  to.push_back({{"title", advice->title}, {"texts", {html_of(advice->text)}}});
+  json row;
+  row["title"] = advice->title;
+  row["texts"] = json::array({html_of(advice->text)});
+  to.push_back(std::move(row));
 }
 }  // namespace
 

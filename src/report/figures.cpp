@@ -1,6 +1,11 @@
 #include "report/figures.h"
+#include <fmt/format.h>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 namespace warploom::report {
 using nlohmann::json;

@@ -1,4 +1,13 @@
 #include "report/history.h"
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "archive/archive.h"
+#include "base/error.h"
 #include "base/rows.h"
 #include "report/figures.h"
 #include "report/plot.h"
@@ -87,12 +96,13 @@ double place_of(const json& candidate, const Progress& progress) {
 
 std::string picture_of(const json& history) {
   const Progress progress = progress_of(history);
-  Plot plot{.css = "search",
-            .title = "Best against time",
-            .note = "Each candidate with the interval of its median; the line is the best so far.",
-            .x = progress.seconds ? "seconds of search" : "candidate, in the order recorded",
-            .y = "time of the kernels",
-            .times = true};
+  Plot plot;
+  plot.css = "search";
+  plot.title = "Best against time";
+  plot.note = "Each candidate with the interval of its median; the line is the best so far.";
+  plot.x = progress.seconds ? "seconds of search" : "candidate, in the order recorded";
+  plot.y = "time of the kernels";
+  plot.times = true;
   for (const json& one : history["candidates"]) {
     if (refused(one)) continue;
     Plot::Mark mark;
@@ -112,8 +122,10 @@ std::string picture_of(const json& history) {
   }
   if (!steps.corners.empty()) steps.corners.emplace_back(progress.end, steps.corners.back().second);
   plot.lines.push_back(std::move(steps));
-  if (const auto us = positive_at(history, "/reference_us"))
-    plot.lines.push_back({"reference", {{0, *us}, {progress.end, *us}}});
+  if (const auto us = positive_at(history, "/reference_us")) {
+    Plot::Line reference{"reference", {{0, *us}, {progress.end, *us}}};
+    plot.lines.push_back(std::move(reference));
+  }
   return drawn(plot);
 }
 }  // namespace

@@ -1,6 +1,7 @@
 // What the archive knows of one problem, as the page shows it: its candidates over the seconds of
 // the search, the best so far, why some were refused.
 #pragma once
+#include <nlohmann/json.hpp>
 #include "archive/archive.h"
 
 namespace warploom::report {

@@ -1,4 +1,12 @@
 #include "report/page.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
 #include "base/rendered.h"
 #include "report/advice.h"
 #include "report/figures.h"
@@ -101,8 +109,14 @@ json candidates_tile(const json& plan) {
 }
 
 json tiles_of(const json& plan) {
-  return json::array({best_tile(plan), reference_tile(plan), speed_tile(plan), bound_tile(plan),
-                      error_tile(plan), candidates_tile(plan)});
+  json tiles = json::array();
+  tiles.push_back(best_tile(plan));
+  tiles.push_back(reference_tile(plan));
+  tiles.push_back(speed_tile(plan));
+  tiles.push_back(bound_tile(plan));
+  tiles.push_back(error_tile(plan));
+  tiles.push_back(candidates_tile(plan));
+  return tiles;
 }
 
 json plan_of(const json& plan) {
@@ -150,14 +164,15 @@ std::string roofline_of(const json& regions, const json& roofs) {
   const auto gbs = positive_at(roofs, "/gbs");
   const auto peak = positive_at(roofs, "/tflops");
   if (regions.empty() || !gbs || !peak) return "";
-  Plot plot{.css = "roofline",
-            .title = "Roofline",
-            .note =
-                "Full: the best of each region. Hollow: its reference. The slope is what DRAM "
-                "serves; what lies in a cache may stand above it.",
-            .x = "operations a byte of DRAM traffic",
-            .y = "TFLOP/s",
-            .log_x = true};
+  Plot plot;
+  plot.css = "roofline";
+  plot.title = "Roofline";
+  plot.note =
+      "Full: the best of each region. Hollow: its reference. The slope is what DRAM "
+      "serves; what lies in a cache may stand above it.";
+  plot.x = "operations a byte of DRAM traffic";
+  plot.y = "TFLOP/s";
+  plot.log_x = true;
   const double ridge = *peak * 1e3 / *gbs;
   double low = ridge;
   double high = ridge;
@@ -176,7 +191,10 @@ std::string roofline_of(const json& regions, const json& roofs) {
   }
   const double left = low / 2;
   const double right = high * 2;
-  plot.lines = {{"roof", {{left, left * *gbs / 1e3}, {ridge, *peak}, {right, *peak}}}};
+  const double left_rate = left * *gbs / 1e3;  // what DRAM serves
+  Plot::Line roof{"roof", {}};
+  roof.corners = {{left, left_rate}, {ridge, *peak}, {right, *peak}};
+  plot.lines.push_back(std::move(roof));
   return drawn(plot);
 }
 

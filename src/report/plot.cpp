@@ -1,5 +1,12 @@
 #include "report/plot.h"
+#include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 #include "base/rendered.h"
 #include "report/figures.h"
 
@@ -79,7 +86,12 @@ class Axis {
 };
 
 nlohmann::json label(double x, double y, const char* anchor, const std::string& text) {
-  return {{"x", x}, {"y", y}, {"anchor", anchor}, {"text", text}};
+  nlohmann::json out;
+  out["x"] = x;
+  out["y"] = y;
+  out["anchor"] = anchor;
+  out["text"] = text;
+  return out;
 }
 }  // namespace
 
@@ -100,15 +112,19 @@ std::string drawn(const Plot& plot) {
   if (x.empty()) return "";
   x.widen();
   y.widen();
-  nlohmann::json record = {{"css", plot.css}, {"title", plot.title}, {"note", plot.note}};
+  nlohmann::json record;
+  record["css"] = plot.css;
+  record["title"] = plot.title;
+  record["note"] = plot.note;
+  nlohmann::json& labels = record["labels"];
   for (const double tick : x.ticks())
-    record["labels"].push_back(label(x.at(tick), kBottom + 20, "middle", number_text(tick)));
+    labels.push_back(label(x.at(tick), kBottom + 20, "middle", number_text(tick)));
   for (const double tick : y.ticks()) {
     const std::string text = plot.times ? time_text(tick) : number_text(tick);
-    record["labels"].push_back(label(kLeft - 8, y.at(tick) + 4, "end", text));
+    labels.push_back(label(kLeft - 8, y.at(tick) + 4, "end", text));
   }
-  record["labels"].push_back(label((kLeft + kRight) / 2, kBottom + 42, "middle", plot.x));
-  record["labels"].push_back(label(kLeft, kTop - 10, "start", plot.y));
+  labels.push_back(label((kLeft + kRight) / 2, kBottom + 42, "middle", plot.x));
+  labels.push_back(label(kLeft, kTop - 10, "start", plot.y));
   for (const Plot::Line& line : plot.lines) {
     std::string points;
     for (const auto& [at_x, at_y] : line.corners)
@@ -118,8 +134,9 @@ std::string drawn(const Plot& plot) {
   for (const Plot::Mark& mark : plot.marks) {
     const double at_x = x.at(mark.x);
     if (mark.low && mark.high) {
-      const std::string points =
-          fmt::format("{0:.1f},{1:.1f} {0:.1f},{2:.1f}", at_x, y.at(*mark.low), y.at(*mark.high));
+      const double low = y.at(*mark.low);
+      const double high = y.at(*mark.high);
+      const std::string points = fmt::format("{0:.1f},{1:.1f} {0:.1f},{2:.1f}", at_x, low, high);
       record["lines"].push_back({{"css", "interval " + mark.css}, {"points", points}});
     }
     nlohmann::json row;

@@ -1,5 +1,12 @@
 #include "report/table.h"
+#include <fmt/format.h>
+#include <algorithm>
 #include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
 #include "base/rendered.h"
 #include "report/figures.h"
 
@@ -23,8 +30,8 @@ constexpr Form kForms[] = {
 
 std::string unknown_cell(const json& column, bool figure) {
   const std::string why = column.value("unknown", "not known");
-  return fmt::format("<td class=\"{}unknown\" title=\"{}\">–</td>", figure ? "n " : "",
-                     escaped(why));
+  const std::string css = figure ? "n unknown" : "unknown";
+  return fmt::format("<td class=\"{}\" title=\"{}\">–</td>", css, escaped(why));
 }
 
 // A cell's own word on why it is unknown: record["why_unknown"]["part"].
@@ -62,7 +69,10 @@ std::string table(const std::string& name, const json& records) {
   json shown = {{"name", name}, {"caption", chosen.at("caption")}};
   for (const json& column : chosen.at("columns")) {
     const bool figure = column.value("as", "text") != "text";
-    shown["headings"].push_back({{"text", column.at("heading")}, {"css", figure ? "n" : ""}});
+    json heading;
+    heading["text"] = column.at("heading");
+    heading["css"] = figure ? "n" : "";
+    shown["headings"].push_back(std::move(heading));
   }
   for (const json& record : records) {
     json cells;

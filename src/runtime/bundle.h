@@ -11,6 +11,9 @@
 // constant binds again. Errors: those of plan_file.h and launch_check.h, wrong-machine where its
 // kernels are for another one, and those of the Executor.
 #pragma once
+#include <filesystem>
+#include <memory>
+#include <span>
 #include "runtime/executor.h"
 #include "runtime/plan_file.h"
 

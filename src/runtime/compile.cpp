@@ -3,13 +3,35 @@
 //
 //   PROGRAM __compile ARCH -I HEADERS -o IMAGE SOURCE      its own headers it knows; what NVRTC and
 //   ptxas say goes to stderr
+#include "runtime/compile.h"
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"
+#include "base/rendered.h"
+#include "codegen/launch_list.h"
 #include "runtime/compilers.h"
 #include "runtime/executor.h"
 #include "runtime/units.h"

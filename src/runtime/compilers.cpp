@@ -1,10 +1,25 @@
 #include "runtime/compilers.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <glob.h>
+#include <stdlib.h>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
 #include <iterator>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <regex>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/process.h"
+#include "base/rendered.h"
 #include "runtime/library.h"
 
 namespace warploom::runtime {

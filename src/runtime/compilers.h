@@ -10,6 +10,9 @@
 //
 // Texts include the device headers by bare name ("wl.h").
 #pragma once
+#include <chrono>
+#include <filesystem>
+#include <optional>
 #include "base/rendered.h"
 #include "runtime/compile.h"
 

@@ -1,4 +1,9 @@
 #include "runtime/driver.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <string>
+#include <vector>
+#include "base/error.h"
 #include "runtime/library.h"
 
 namespace warploom::runtime {
@@ -40,9 +45,13 @@ const Meaning& meaning_of(CUresult code) {
 
 Result<Driver> open_driver() {
   const Library library{"libcuda.so.1"};
-  if (!library)
-    return fail({ErrorCode::kNoDriver, "the CUDA driver could not be opened", "libcuda.so.1",
-                 "an NVIDIA driver", library.why_not(), meaning_of(kStubLibrary).remedy});
+  if (!library) {
+    Error error{ErrorCode::kNoDriver, "the CUDA driver could not be opened", "libcuda.so.1"};
+    error.expected = "an NVIDIA driver";
+    error.found = library.why_not();
+    error.remedy = meaning_of(kStubLibrary).remedy;
+    return fail(std::move(error));
+  }
   Driver driver;
 #define WARPLOOM_DRIVER(name, version, ...) driver.name = library[#name #version];
 #include "runtime/driver.def"
@@ -71,8 +80,10 @@ Status Driver::check(CUresult code, const char* call) const {
   if (cuGetErrorName(code, &name) != 0 || !name) name = "unknown code";
   if (cuGetErrorString(code, &text) != 0 || !text) text = "no description";
   const Meaning& meaning = meaning_of(code);
-  return fail({meaning.error, fmt::format("{} failed: {}", call, text), call, "CUDA_SUCCESS",
-               fmt::format("{} ({})", name, code), meaning.remedy});
+  Error error{meaning.error, fmt::format("{} failed: {}", call, text), call, "CUDA_SUCCESS"};
+  error.found = fmt::format("{} ({})", name, code);
+  error.remedy = meaning.remedy;
+  return fail(std::move(error));
 }
 
 Result<int> Driver::attribute(int which) const {
@@ -88,9 +99,11 @@ Result<std::string> Driver::arch() const {
   WARPLOOM_TRY(const int minor, attribute(kAttributeMinor));
   // From 9.0 on the instructions that matter are of the architecture-specific targets.
   if (major >= kOldestMajor) return fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
-  return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target",
-               "compute capability 8.0 or later", fmt::format("{}.{}", major, minor),
-               "use --target cpu"});
+  Error error{ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target"};
+  error.expected = "compute capability 8.0 or later";
+  error.found = fmt::format("{}.{}", major, minor);
+  error.remedy = "use --target cpu";
+  return fail(std::move(error));
 }
 
 std::string Driver::version() const {

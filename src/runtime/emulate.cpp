@@ -1,5 +1,20 @@
 #include "runtime/emulate.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <set>
+#include <span>
 #include <sstream>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "emulator.h"
 #include "runtime/compilers.h"
 #include "runtime/library.h"
 #include "tensor_map.h"
@@ -42,14 +57,19 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
                   const EmulateOptions& options, std::vector<BankUse>& banks) {
   std::istringstream words(emulator::kCompileFlags);
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
-  WARPLOOM_TRY(const Image object,
-               compile_shared_object(kernel.source, flags, "emulated", std::chrono::minutes(10)));
+  auto compiled = compile_shared_object(kernel.source, flags, "emulated", std::chrono::minutes(10));
+  WARPLOOM_TRY(const Image object, std::move(compiled));
   const Library library{object.path.c_str()};
   emulator::Launch launch;
-  launch.entry = library[(kernel.name + "_entry").c_str()];
-  if (!launch.entry)
-    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.path.string(),
-                 kernel.name + "_entry", library.why_not()});
+  const std::string entry = kernel.name + "_entry";
+  launch.entry = library[entry.c_str()];
+  if (!launch.entry) {
+    Error error{ErrorCode::kInternal, "an emulated kernel cannot be loaded"};
+    error.place = object.path.string();
+    error.expected = entry;
+    error.found = library.why_not();
+    return fail(std::move(error));
+  }
 
   std::ranges::copy(kernel.grid, launch.grid);
   std::ranges::copy(kernel.cluster, launch.cluster);
@@ -58,13 +78,16 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
   launch.shared_bytes = static_cast<int>(kernel.shared_bytes);
   launch.options = options;
   launch.options.after_launch = kernel.programmatic_launch;
-  if (const auto blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
-      kernel.cooperative && blocks * kernel.threads > kMostTogether)
-    return fail({ErrorCode::kResourceLimit,
-                 "the blocks of a cooperative kernel are too many to be emulated together",
-                 kernel.name, fmt::format("at most {} threads", kMostTogether),
-                 fmt::format("{} blocks of {}", blocks, kernel.threads),
-                 "check a smaller problem"});
+  const auto blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+  if (kernel.cooperative && blocks * kernel.threads > kMostTogether) {
+    Error error{ErrorCode::kResourceLimit};
+    error.message = "the blocks of a cooperative kernel are too many to be emulated together";
+    error.place = kernel.name;
+    error.expected = fmt::format("at most {} threads", kMostTogether);
+    error.found = fmt::format("{} blocks of {}", blocks, kernel.threads);
+    error.remedy = "check a smaller problem";
+    return fail(std::move(error));
+  }
 
   std::vector<void*> pointers(kernel.args.size());
   std::vector<void*> args(kernel.args.size());
@@ -84,8 +107,10 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
       args[i] = &maps[i];
     }
     if (!seen.insert(arg.buffer).second) continue;
-    launch.allocations.push_back(
-        {pointers[i], space.bytes.size(), arg.buffer, space.writable, space.initialised});
+    emulator::Allocation memory{pointers[i], space.bytes.size(), arg.buffer};
+    memory.writable = space.writable;
+    memory.initialised = space.initialised;
+    launch.allocations.push_back(std::move(memory));
   }
   launch.args = args.data();
   const emulator::Report report = emulator::run(launch);

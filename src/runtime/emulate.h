@@ -8,6 +8,7 @@
 // Errors: emulator-hazard (the first hazards in `found`, with lines), emulator-deadlock,
 // compile-failed, no-compiler.
 #pragma once
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include "codegen/launch_list.h"

@@ -45,11 +45,15 @@ Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
   const auto found = buffers.find(spec.name);
   const bool bound = found != buffers.end();
   if (bound && found->second.bytes() >= spec.bytes()) return found->second;
-  return fail({ErrorCode::kPlanInvalid,
-               bound ? "a bound buffer is too small" : "a buffer is not bound", spec.name,
-               fmt::format("{} bytes", spec.bytes()),
-               bound ? fmt::format("{} bytes", found->second.bytes()) : "none",
-               "bind every input and output"});
+  Error error{ErrorCode::kPlanInvalid, "a buffer is not bound", spec.name};
+  error.expected = fmt::format("{} bytes", spec.bytes());
+  error.found = "none";
+  error.remedy = "bind every input and output";
+  if (bound) {
+    error.message = "a bound buffer is too small";
+    error.found = fmt::format("{} bytes", found->second.bytes());
+  }
+  return fail(std::move(error));
 }
 
 Result<Buffer> host_buffer(int64_t bytes, int64_t room,
@@ -57,18 +61,22 @@ Result<Buffer> host_buffer(int64_t bytes, int64_t room,
   auto memory = bytes <= room ? allocate(bytes) : nullptr;
   void* const address = memory.get();
   if (address) return Buffer(std::move(memory), address, bytes);
-  return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "",
-               fmt::format("{} bytes", bytes), fmt::format("{} bytes free", room),
-               "take a smaller problem"});
+  Error error{ErrorCode::kOutOfMemory, "a buffer does not fit in memory"};
+  error.expected = fmt::format("{} bytes", bytes);
+  error.found = fmt::format("{} bytes free", room);
+  error.remedy = "take a smaller problem";
+  return fail(std::move(error));
 }
 
 Result<CpuKernel> cpu_kernel(const std::string& image, const std::string& name) {
   const Library library{image.c_str()};
   const CpuKernel function = library[name.c_str()];
   if (library.complete()) return function;
-  return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", name,
-               "a shared object with the kernel", library ? image : library.why_not(),
-               "clear the cache folder and compile again"});
+  Error error{ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", name};
+  error.expected = "a shared object with the kernel";
+  error.found = library ? image : library.why_not();
+  error.remedy = "clear the cache folder and compile again";
+  return fail(std::move(error));
 }
 
 Result<std::shared_ptr<void>> Executor::host_memory(int64_t bytes) {
@@ -104,10 +112,11 @@ Status Executor::clocks_agree() {
   const int samples = std::exchange(samples_, 0);
   const int agreeing = std::exchange(agreeing_, 0);
   if (4 * agreeing >= quarters_ * samples) return ok();
-  return fail({ErrorCode::kCandidateClock,
-               "the clock beside a candidate contradicts the one outside", "",
-               "the same times but for now and then",
-               fmt::format("{} of {} samples differ", samples - agreeing, samples)});
+  Error error{ErrorCode::kCandidateClock};
+  error.message = "the clock beside a candidate contradicts the one outside";
+  error.expected = "the same times but for now and then";
+  error.found = fmt::format("{} of {} samples differ", samples - agreeing, samples);
+  return fail(std::move(error));
 }
 
 Status Executor::add_workspaces(const LaunchList& list, Bindings& buffers) {
@@ -121,19 +130,45 @@ Status Executor::add_workspaces(const LaunchList& list, Bindings& buffers) {
   return ok();
 }
 
+namespace {
+// One image for each kernel.
+Status check_images(const LaunchList& list, Engine engine, const Binary& binary,
+                    const std::string& name) {
+  const size_t images = binary.images.size();
+  if (list.engine == engine && images == list.kernels.size()) return ok();
+  Error error{ErrorCode::kPlanInvalid, "the binary is not of this launch list", name};
+  error.expected = fmt::format("{} images", list.kernels.size());
+  error.found = fmt::format("{} images", images);
+  error.remedy = "compile the list again";
+  return fail(std::move(error));
+}
+
+// Whoever binds buffers passes inputs as they are, row by row.
+Status check_nothing_packed(const Kernel& kernel) {
+  for (const Argument& arg : kernel.args) {
+    if (arg.prepacked.empty()) continue;
+    Error error{ErrorCode::kPlanInvalid, "a kernel wants an input packed", kernel.name};
+    error.expected = "inputs row by row";
+    error.found = arg.buffer;
+    error.remedy = "lay it out before, and name it as an input without `packed`";
+    return fail(std::move(error));
+  }
+  return ok();
+}
+
+// Every input and output is bound, to a buffer that is large enough.
+Status check_bound(const LaunchList& list, const Bindings& buffers) {
+  for (const auto* specs : {&list.inputs, &list.outputs})
+    for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
+  return ok();
+}
+}  // namespace
+
 Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
   const auto list = std::make_shared<LaunchList>(given);
   const std::string name = list->kernels.empty() ? "nothing" : list->kernels.back().name;
-  if (list->engine != engine_ || binary.images.size() != list->kernels.size())
-    return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list", name,
-                 fmt::format("{} images", list->kernels.size()),
-                 fmt::format("{} images", binary.images.size()), "compile the list again"});
-  for (const Kernel& kernel : list->kernels)
-    for (const Argument& arg : kernel.args)
-      if (!arg.prepacked.empty())
-        return fail({ErrorCode::kPlanInvalid, "a kernel wants an input packed", kernel.name,
-                     "inputs row by row", arg.buffer,
-                     "lay it out before, and name it as an input without `packed`"});
+  WARPLOOM_CHECK(check_images(*list, engine_, binary, name));
+  for (const Kernel& kernel : list->kernels) WARPLOOM_CHECK(check_nothing_packed(kernel));
   std::vector<LoadedKernel> kernels;
   for (size_t i = 0; i < binary.images.size(); ++i)
     WARPLOOM_TRY(kernels.emplace_back(), load_kernel(list->kernels[i], binary.images[i]));
@@ -142,8 +177,7 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
   };
   const auto bind = [this, list, kernels, prepare](const Bindings& tensors) -> Result<Call> {
     Bindings buffers = tensors;
-    for (const auto* specs : {&list->inputs, &list->outputs})
-      for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
+    WARPLOOM_CHECK(check_bound(*list, buffers));
     WARPLOOM_CHECK(add_workspaces(*list, buffers));
     if (buffers.size() > tensors.size() && !list->prepare.empty()) {
       WARPLOOM_TRY(const Call preparation, prepare(buffers));
@@ -205,8 +239,10 @@ class CpuExecutor final : public Executor {
     pool_.run(ceil_div(size, kPiece), [&](int64_t piece, int) {
       const int64_t begin = piece * kPiece;
       const int64_t end = std::min(begin + kPiece, size);
-      std::fill_n(reinterpret_cast<uint32_t*>(bytes + begin), (end - begin) / 4, word);
-      std::memcpy(bytes + end - (end - begin) % 4, &word, (end - begin) % 4);
+      const int64_t count = end - begin;
+      const int64_t rest = count % 4;
+      std::fill_n(reinterpret_cast<uint32_t*>(bytes + begin), count / 4, word);
+      std::memcpy(bytes + end - rest, &word, rest);
     });
     return ok();
   }
@@ -218,9 +254,11 @@ class CpuExecutor final : public Executor {
         const int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
         if (wl::run_blocks(pool_, function, addresses.data(), blocks, kernel.shared_bytes))
           return ok();
-        return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name,
-                     fmt::format("{} bytes a thread", kernel.shared_bytes), "no room",
-                     "take a smaller schedule"});
+        Error error{ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name};
+        error.expected = fmt::format("{} bytes a thread", kernel.shared_bytes);
+        error.found = "no room";
+        error.remedy = "take a smaller schedule";
+        return fail(std::move(error));
       };
     };
   }
@@ -230,9 +268,9 @@ class CpuExecutor final : public Executor {
   Result<double> time_us(const Call& work, int times) override {
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < times; ++i) WARPLOOM_CHECK(work());
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
-               .count() /
-           times;
+    const auto end = std::chrono::steady_clock::now();
+    const std::chrono::duration<double, std::micro> took = end - begin;
+    return took.count() / times;
   }
 
  private:

@@ -19,6 +19,7 @@
 // should be replaced); cuda-call for the rest.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include "runtime/compile.h"
@@ -149,8 +150,8 @@ class Executor {
   virtual Result<LoadedKernel> load_kernel(const Kernel& kernel, const std::string& image) = 0;
   // Some of a list's loaded kernels, by their numbers, as one call.
   virtual Result<Call> bound(const std::shared_ptr<const LaunchList>& list,
-                     const std::vector<LoadedKernel>& kernels, const std::vector<size_t>& numbers,
-                     const Bindings& buffers);
+                             const std::vector<LoadedKernel>& kernels,
+                             const std::vector<size_t>& numbers, const Bindings& buffers);
   Engine engine_;
   DeviceInfo info_;
   Buffer flush_;

@@ -1,3 +1,18 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <ratio>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "codegen/launch_list.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 #include "runtime/type_codes.h"
@@ -18,16 +33,21 @@ unsigned size(int64_t value) {
 Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& map, void* address,
                                       const std::string& place) {
   const size_t rank = map.dims.size();
+  const std::string dims_text = fmt::format("{}", fmt::join(map.dims, ", "));
+  const std::string strides_text = fmt::format("{}", fmt::join(map.strides_bytes, ", "));
+  const std::string box_text = fmt::format("{}", fmt::join(map.box, ", "));
   const std::string text =
-      fmt::format("{} dims [{}] strides [{}] box [{}] swizzle {}", name_of(map.dtype),
-                  fmt::join(map.dims, ", "), fmt::join(map.strides_bytes, ", "),
-                  fmt::join(map.box, ", "), map.swizzle_bytes);
+      fmt::format("{} dims [{}] strides [{}] box [{}] swizzle {}", name_of(map.dtype), dims_text,
+                  strides_text, box_text, map.swizzle_bytes);
   const auto swizzle = std::ranges::find(kSwizzles, map.swizzle_bytes) - kSwizzles.begin();
-  if (rank < 1 || rank > 5 || map.strides_bytes.size() + 1 != rank || map.box.size() != rank ||
-      swizzle == std::ssize(kSwizzles))
-    return fail({ErrorCode::kPlanInvalid, "a tensor map's fields do not fit each other", place,
-                 "1 to 5 dims, a stride less, as many box sizes, swizzle 0, 32, 64 or 128", text,
-                 "check the launch list"});
+  const bool fits = map.strides_bytes.size() + 1 == rank && map.box.size() == rank;
+  if (rank < 1 || rank > 5 || !fits || swizzle == std::ssize(kSwizzles)) {
+    Error error{ErrorCode::kPlanInvalid, "a tensor map's fields do not fit each other", place};
+    error.expected = "1 to 5 dims, a stride less, as many box sizes, swizzle 0, 32, 64 or 128";
+    error.found = text;
+    error.remedy = "check the launch list";
+    return fail(std::move(error));
+  }
   std::array<uint64_t, 5> dims{};
   std::array<uint64_t, 5> strides{};
   std::array<uint32_t, 5> box{};
@@ -36,11 +56,10 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
   std::ranges::copy(map.strides_bytes, strides.begin());
   std::ranges::transform(map.box, box.begin(), size);
   CUtensorMap encoded;
-  auto done = cuda.check(cuda.cuTensorMapEncodeTiled(
-                             &encoded, codes_of(map.dtype).tensor_map, static_cast<uint32_t>(rank),
-                             address, dims.data(), strides.data(), box.data(), steps.data(), 0,
-                             static_cast<int>(swizzle), kPromoteTo128, 0),
-                         "cuTensorMapEncodeTiled");
+  const CUresult result = cuda.cuTensorMapEncodeTiled(
+      &encoded, codes_of(map.dtype).tensor_map, static_cast<uint32_t>(rank), address, dims.data(),
+      strides.data(), box.data(), steps.data(), 0, static_cast<int>(swizzle), kPromoteTo128, 0);
+  auto done = cuda.check(result, "cuTensorMapEncodeTiled");
   if (done) return encoded;
   done.error().place = place;
   done.error().expected =
@@ -114,9 +133,8 @@ class GpuExecutor final : public Executor {
       done.error().expected = fmt::format("{} bytes", bytes);
       return fail(std::move(done.error()));
     }
-    std::shared_ptr<void> owner(reinterpret_cast<void*>(address), [this](void* p) {
-      cuda_.cuMemFree(reinterpret_cast<CUdeviceptr>(p));
-    });
+    const auto release = [this](void* p) { cuda_.cuMemFree(reinterpret_cast<CUdeviceptr>(p)); };
+    std::shared_ptr<void> owner(reinterpret_cast<void*>(address), release);
     const CUdeviceptr aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
     return Buffer(std::move(owner), reinterpret_cast<void*>(aligned), bytes);
   }
@@ -144,9 +162,10 @@ class GpuExecutor final : public Executor {
     const auto bytes = static_cast<CUdeviceptr>(buffer.bytes());
     const auto words = bytes / 4;
     if (words > 0) WARPLOOM_CUDA(cuda_, cuMemsetD32Async, at, word, words, stream_);
-    for (CUdeviceptr i = words * 4; i < bytes; ++i)
-      WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at + i, static_cast<unsigned char>(word >> 8 * (i % 4)),
-                    1, stream_);
+    for (CUdeviceptr i = words * 4; i < bytes; ++i) {
+      const auto byte = static_cast<unsigned char>(word >> 8 * (i % 4));
+      WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at + i, byte, 1, stream_);
+    }
     return ok();
   }
 
@@ -159,28 +178,21 @@ class GpuExecutor final : public Executor {
     });
     CUfunction function = nullptr;
     WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, raw, kernel.name.c_str());
-    if (kernel.shared_bytes > info_.shared_bytes)
-      return fail(
-          {ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have",
-           kernel.name, fmt::format("at most {} bytes", info_.shared_bytes),
-           fmt::format("{} bytes", kernel.shared_bytes), "take fewer stages or a smaller tile"});
-    WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared,
-                  static_cast<int>(kernel.shared_bytes));
+    if (kernel.shared_bytes > info_.shared_bytes) {
+      Error error{ErrorCode::kResourceLimit};
+      error.message = "a kernel needs more shared memory than a block can have";
+      error.place = kernel.name;
+      error.expected = fmt::format("at most {} bytes", info_.shared_bytes);
+      error.found = fmt::format("{} bytes", kernel.shared_bytes);
+      error.remedy = "take fewer stages or a smaller tile";
+      return fail(std::move(error));
+    }
+    const int shared_bytes = static_cast<int>(kernel.shared_bytes);
+    WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared, shared_bytes);
     if (cluster_size(kernel) > kPortableCluster)
       WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
     return [this, &kernel, module, function](const std::vector<void*>& addresses) -> Result<Call> {
-      const size_t count = addresses.size();
-      auto made = std::make_shared<Parameters>(
-          Parameters{addresses, std::vector<void*>(count), std::vector<CUtensorMap>(count)});
-      for (size_t i = 0; i < count; ++i) {
-        const Argument& argument = kernel.args[i];
-        made->values[i] =
-            argument.tensor_map ? static_cast<void*>(&made->maps[i]) : &made->addresses[i];
-        if (argument.tensor_map)
-          WARPLOOM_TRY(made->maps[i],
-                       encode_tensor_map(cuda_, argument.map, addresses[i],
-                                         kernel.name + ", map of " + argument.buffer));
-      }
+      WARPLOOM_TRY(const auto made, parameters_of(kernel, addresses));
       return
           [this, &kernel, function, made] { return launch(kernel, function, made->values.data()); };
     };
@@ -203,12 +215,13 @@ class GpuExecutor final : public Executor {
     // us
     constexpr double kBefore = 5000;
     constexpr double kGrain = 10;
-    const std::chrono::duration<double, std::micro> outside =
-        std::chrono::steady_clock::now() - start;
+    const auto end = std::chrono::steady_clock::now();
+    const std::chrono::duration<double, std::micro> outside = end - start;
     const double inside = static_cast<double>(milliseconds) * 1000.0;
+    const bool not_longer = inside <= 1.02 * outside.count() + kGrain;
+    const bool not_shorter = outside.count() <= 2 * inside + kBefore;
     ++samples_;
-    agreeing_ +=
-        inside <= 1.02 * outside.count() + kGrain && outside.count() <= 2 * inside + kBefore;
+    if (not_longer && not_shorter) ++agreeing_;
     return inside / times;
   }
 
@@ -233,6 +246,24 @@ class GpuExecutor final : public Executor {
   }
 
  private:
+  Result<std::shared_ptr<Parameters>> parameters_of(const Kernel& kernel,
+                                                    const std::vector<void*>& addresses) const {
+    const size_t count = addresses.size();
+    auto made = std::make_shared<Parameters>();
+    made->addresses = addresses;
+    made->values.resize(count);
+    made->maps.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      const Argument& argument = kernel.args[i];
+      made->values[i] = &made->addresses[i];
+      if (!argument.tensor_map) continue;
+      const std::string place = kernel.name + ", map of " + argument.buffer;
+      WARPLOOM_TRY(made->maps[i], encode_tensor_map(cuda_, argument.map, addresses[i], place));
+      made->values[i] = &made->maps[i];
+    }
+    return made;
+  }
+
   Status launch(const Kernel& kernel, CUfunction function, void** parameters) {
     std::array<CUlaunchAttribute, 3> attributes;
     CUlaunchConfig config{
@@ -243,9 +274,12 @@ class GpuExecutor final : public Executor {
       attribute.id = id;
       return attribute.value;
     };
-    if (cluster_size(kernel) > 1)
-      attribute_of(kLaunchClusterDimension).cluster = {
-          size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
+    if (cluster_size(kernel) > 1) {
+      auto& cluster = attribute_of(kLaunchClusterDimension).cluster;
+      cluster.x = size(kernel.cluster[0]);
+      cluster.y = size(kernel.cluster[1]);
+      cluster.z = size(kernel.cluster[2]);
+    }
     if (kernel.programmatic_launch) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
     if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
     return cuda_.check(cuda_.cuLaunchKernelEx(&config, function, parameters, nullptr),

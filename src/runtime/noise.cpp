@@ -1,10 +1,23 @@
 #include "runtime/noise.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <span>
 #include <sstream>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
 #include "base/file.h"
 #include "cpu/pool.h"
 #include "runtime/executor.h"
@@ -142,7 +155,10 @@ std::string Noise::text() const {
 
 json to_json(const Noise& noise) {
   if (!noise.watched) return nullptr;
-  json out = {{"busy", noise.busy()}, {"text", noise.text()}, {"cores", noise.cores}};
+  json out;
+  out["busy"] = noise.busy();
+  out["text"] = noise.text();
+  out["cores"] = noise.cores;
   for (const Fact& fact : kFacts) {
     const std::optional<double>& value = noise.*fact.value;
     out[fact.key] = value ? json(*value) : json();
@@ -176,7 +192,8 @@ double quantile_of(std::span<const double> samples, double share) {
   std::vector<double> sorted(samples.begin(), samples.end());
   std::ranges::sort(sorted);
   if (sorted.empty()) return 0;
-  return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+  const double last = static_cast<double>(sorted.size() - 1);
+  return sorted[static_cast<size_t>(share * last + 0.5)];
 }
 
 std::optional<double> spread_of(std::span<const double> samples) {

@@ -1,4 +1,17 @@
 #include "runtime/plan_file.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <utility>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 

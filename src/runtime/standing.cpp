@@ -1,4 +1,10 @@
 #include "runtime/standing.h"
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+#include "runtime/noise.h"
+#include "runtime/timing.h"
 
 namespace warploom::runtime {
 namespace {
@@ -8,7 +14,8 @@ constexpr std::string_view kNames[] = {"unknown", "undecided", "slower", "faster
 }  // namespace
 
 double uncertainty_of(const Ratio& ratio) {
-  return ratio.median > 0 ? (ratio.high - ratio.low) / (2 * ratio.median) : 0;
+  if (ratio.median <= 0) return 0;
+  return (ratio.high - ratio.low) / (2 * ratio.median);
 }
 
 std::vector<std::string> why_undecided(const Ratio& ratio, const Noise& noise) {

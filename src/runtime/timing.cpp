@@ -27,7 +27,8 @@ Ratio ratio_of(std::span<const double> ours, std::span<const double> reference, 
   for (size_t lap = 0; lap < std::min(ours.size(), reference.size()); ++lap)
     if (ours[lap] > 0 && reference[lap] > 0) ratios.push_back(reference[lap] / ours[lap]);
   const wl::Interval interval = wl::median_interval(ratios.data(), ratios.size(), seed);
-  return {interval.median, interval.low, interval.high, static_cast<int>(ratios.size())};
+  const int pairs = static_cast<int>(ratios.size());
+  return {interval.median, interval.low, interval.high, pairs};
 }
 
 Doubt doubt_of(std::span<const double> reference, const Known& known) {
@@ -147,15 +148,17 @@ class Measurement {
     const bool in_series = !all_.empty() && all_[0].calls_per_sample > 1;
     if (in_series) return 1;
     const double enough = std::ceil(options_.least_us / std::max(shortest_, 0.1));
-    const int most = options_.most_times;
-    return std::clamp(static_cast<int>(std::min<double>(enough, most)), 1, kStep * times_);
+    const double most = options_.most_times;
+    const int times = static_cast<int>(std::min(enough, most));
+    return std::clamp(times, 1, kStep * times_);
   }
 
   bool has_enough(int laps, Clock::time_point start) const {
     // Fewer where each is a mean of many calls.
     const int fewer = std::max(options_.min_samples, options_.max_samples / 6);
     if (laps >= (times_ > 1 ? fewer : options_.max_samples)) return true;
-    const double spent = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    const std::chrono::duration<double, std::milli> passed = Clock::now() - start;
+    const double spent = passed.count();
     if (spent > 5 * options_.budget_ms && laps > 0) return true;
     return spent > options_.budget_ms && laps >= options_.min_samples;
   }

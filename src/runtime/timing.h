@@ -14,6 +14,7 @@
 //   samples[0].median_us; samples[0].low_us … samples[0].high_us  // 95 % interval of the median,
 //   by bootstrap
 #pragma once
+#include <functional>
 #include <span>
 #include "runtime/executor.h"
 

@@ -1,6 +1,13 @@
 #include "runtime/units.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <map>
 #include <set>
 #include <sstream>
+#include <string>
+#include <vector>
+#include "codegen/launch_list.h"
 
 namespace warploom::runtime {
 namespace {
@@ -58,8 +65,10 @@ std::vector<Text> texts_of(const LaunchList& list) {
 
 Unit unit_of(const std::vector<const Text*>& texts) {
   Unit unit{.texts = static_cast<int>(texts.size())};
-  for (const Text* text : texts)
-    unit.kernels.insert(unit.kernels.end(), text->kernels.begin(), text->kernels.end());
+  for (const Text* text : texts) {
+    const auto& kernels = text->kernels;
+    unit.kernels.insert(unit.kernels.end(), kernels.begin(), kernels.end());
+  }
   if (texts.size() == 1) {
     unit.text = texts[0]->source;
     return unit;

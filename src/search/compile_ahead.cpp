@@ -15,8 +15,11 @@ CompileAhead::CompileAhead(Build build, int threads, Milliseconds limit)
 // A thread each, which waits for its turn and lives as long as the compiler that it starts: that
 // dies with it.
 void CompileAhead::put(const kernels::KernelConfig& config, bool compiles) {
-  auto result = compiles ? std::async(std::launch::async, [this, config] { return made(config); })
-                         : std::async(std::launch::deferred, [config] { return Compiled{config}; });
+  std::future<Compiled> result;
+  if (compiles)
+    result = std::async(std::launch::async, [this, config] { return made(config); });
+  else
+    result = std::async(std::launch::deferred, [config] { return Compiled{config}; });
   entries_.push_back({Clock::now(), std::move(result)});
 }
 
@@ -55,8 +58,8 @@ Compiled CompileAhead::made(const kernels::KernelConfig& config) {
 void CompileAhead::compile(Compiled& made) {
   made.list = build_(made.config);
   if (!made.list) return;
-  Result<runtime::Binary> binary =
-      runtime::compile(*made.list, {.time = limit_, .turns = &turns_, .ended = &stopped_});
+  const runtime::CompileOptions options{.time = limit_, .turns = &turns_, .ended = &stopped_};
+  Result<runtime::Binary> binary = runtime::compile(*made.list, options);
   if (binary)
     made.compiler = binary->compiler;
   else

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 #include <vector>
@@ -20,12 +21,14 @@ double number(const json& record, const char* key) {
 
 std::string text(const json& record, const char* key) {
   const auto at = record.find(key);
-  return at != record.end() && at->is_string() ? at->get<std::string>() : "";
+  const bool is_text = at != record.end() && at->is_string();
+  return is_text ? at->get<std::string>() : "";
 }
 
 std::vector<json> list(const json& record, const char* key) {
   const auto at = record.find(key);
-  return at != record.end() && at->is_array() ? at->get<std::vector<json>>() : std::vector<json>();
+  if (at == record.end() || !at->is_array()) return {};
+  return at->get<std::vector<json>>();
 }
 
 struct Range {
@@ -36,8 +39,11 @@ struct Range {
 
 Range range(const json& record, const char* key) {
   const std::vector<json> ends = list(record, key);
-  if (ends.size() != 2 || !ends[0].is_number() || !ends[1].is_number()) return {};
-  return {ends[0].get<double>(), ends[1].get<double>(), true};
+  if (ends.size() != 2) return {};
+  const json& low = ends[0];
+  const json& high = ends[1];
+  if (!low.is_number() || !high.is_number()) return {};
+  return {low.get<double>(), high.get<double>(), true};
 }
 
 std::string times(double ratio) {
@@ -51,9 +57,11 @@ std::string time_or_unknown(double us) {
 
 // "0.91 ms (95 % of medians 0.90 ms to 0.92 ms)".
 std::string time_with_interval(double us, const Range& interval) {
-  if (!interval.known) return time_or_unknown(us);
-  return fmt::format("{} (95 % of medians {} to {})", time_or_unknown(us), time_text(interval.low),
-                     time_text(interval.high));
+  const std::string time = time_or_unknown(us);
+  if (!interval.known) return time;
+  const std::string low = time_text(interval.low);
+  const std::string high = time_text(interval.high);
+  return fmt::format("{} (95 % of medians {} to {})", time, low, high);
 }
 
 std::string because(const json& record) {
@@ -107,14 +115,16 @@ std::string comparison(const json& record) {
   const double ratio = number(record, "speedup");
   const Range interval = range(record, "speedup_interval");
   const std::string standing = text(record, "standing");
-  if (standing == "undecided" || !interval.known)
+  if (standing == "undecided" || !interval.known) {
+    const std::string low = times(interval.known ? interval.low : ratio);
+    const std::string high = times(interval.known ? interval.high : ratio);
+    const std::string why = interval.known ? because(record) : "no interval was kept";
     return fmt::format("undecided against {}: {} to {} its speed ({}), because {}", rival(record),
-                       times(interval.known ? interval.low : ratio),
-                       times(interval.known ? interval.high : ratio), both_times(record),
-                       interval.known ? because(record) : "no interval was kept");
+                       low, high, both_times(record), why);
+  }
   const double uncertainty = 50 * (interval.high - interval.low) / ratio;
-  return fmt::format("{} {} {} ({}, ±{:.0f} %)", times(ratio),
-                     standing == "faster" ? "faster than" : "the speed of", rival(record),
+  const std::string_view relation = standing == "faster" ? "faster than" : "the speed of";
+  return fmt::format("{} {} {} ({}, ±{:.0f} %)", times(ratio), relation, rival(record),
                      both_times(record), std::max(1.0, uncertainty));
 }
 
@@ -175,20 +185,21 @@ std::string region_name(const json& region) {
 std::string region_speedup(const json& region) {
   const Range interval = range(region, "speedup_interval");
   if (!interval.known) return "";
-  if (text(region, "standing") == "undecided")
-    return fmt::format("undecided: {} to {}", times(interval.low), times(interval.high));
-  return fmt::format("{} ({} to {})", times(number(region, "speedup")), times(interval.low),
-                     times(interval.high));
+  const std::string low = times(interval.low);
+  const std::string high = times(interval.high);
+  if (text(region, "standing") == "undecided") return fmt::format("undecided: {} to {}", low, high);
+  return fmt::format("{} ({} to {})", times(number(region, "speedup")), low, high);
 }
 
 std::string reference_words(const json& record) {
   const std::string name = reference_of(record);
   const std::string dropped = text(record, "reference_dropped");
   if (name.empty()) return "no reference is known";
-  if (number(record, "reference_us") > 0)
-    return fmt::format(
-        "{}: {}", name,
-        time_with_interval(number(record, "reference_us"), range(record, "reference_interval_us")));
+  const double us = number(record, "reference_us");
+  if (us > 0) {
+    const Range interval = range(record, "reference_interval_us");
+    return fmt::format("{}: {}", name, time_with_interval(us, interval));
+  }
   return dropped.empty() ? name + ": not timed" : fmt::format("{}: dropped, {}", name, dropped);
 }
 
@@ -196,7 +207,9 @@ std::string speedup_words(const json& outcome) {
   const json part = part_of(outcome);
   const Range interval = range(part, "speedup_interval");
   if (!interval.known) return "not known";
-  const std::string ends = fmt::format("{} to {}", times(interval.low), times(interval.high));
+  const std::string low = times(interval.low);
+  const std::string high = times(interval.high);
+  const std::string ends = fmt::format("{} to {}", low, high);
   if (text(part, "standing") == "undecided")
     return fmt::format("undecided: {}, because {}", ends, because(part));
   return fmt::format("{} (95 % of medians {})", times(number(part, "speedup")), ends);
@@ -204,16 +217,17 @@ std::string speedup_words(const json& outcome) {
 
 // "18.6 kB", "2.4 MB".
 std::string bytes_text(double bytes) {
-  return bytes < 1e6 ? fmt::format("{:.1f} kB", bytes / 1e3)
-                     : fmt::format("{:.1f} MB", bytes / 1e6);
+  if (bytes < 1e6) return fmt::format("{:.1f} kB", bytes / 1e3);
+  return fmt::format("{:.1f} MB", bytes / 1e6);
 }
 
 // "120 us once, before the calls and not in the time; 2.4 MB kept": what is made of constants.
 std::string prepare_words(const json& record) {
   const double us = number(record, "prepare_us");
   if (us <= 0) return "";
-  std::string words = fmt::format("{} once, before the calls and not in the time; {} kept",
-                                  time_text(us), bytes_text(number(record, "prepare_bytes")));
+  const std::string kept = bytes_text(number(record, "prepare_bytes"));
+  std::string words =
+      fmt::format("{} once, before the calls and not in the time; {} kept", time_text(us), kept);
   if (number(record, "reference_us") > 0)
     words += "; the reference lays out its constants before its calls, too";
   return words;
@@ -238,10 +252,31 @@ std::string sum_words(const json& outcome) {
   if (reference_us <= 0) reference_us = number(part, "reference_us");
   const std::string without = missing(outcome);
   if (reference_us <= 0) return "";
-  std::string words = fmt::format("{} by the references, {} here", time_text(reference_us),
-                                  time_text(number(part, "compared_us")));
+  const std::string here = time_text(number(part, "compared_us"));
+  std::string words = fmt::format("{} by the references, {} here", time_text(reference_us), here);
   if (!without.empty()) words += "; no reference for " + without;
   return words;
+}
+
+// The best time, with its interval where that is known.
+std::string best_words(const json& record) {
+  return time_with_interval(number(record, "best_us"), range(record, "best_interval_us"));
+}
+
+json region_words(const json& region) {
+  json words;
+  words["number"] = number(region, "number");
+  words["name"] = region_name(region);
+  words["time"] = best_words(region);
+  words["reference"] = reference_words(region);
+  words["speedup"] = region_speedup(region);
+  return words;
+}
+
+std::string machine_words(const json& outcome) {
+  const auto machine = outcome.find("machine");
+  if (machine == outcome.end() || !machine->is_object()) return "not known";
+  return text(*machine, "text");
 }
 }  // namespace
 
@@ -260,32 +295,25 @@ std::string headline(const json& outcome) {
 }
 
 json with_words(json outcome) {
-  json words = {
-      {"headline", headline(outcome)},
-      {"faster", text(outcome, "standing") == "faster"},
-      {"time", time_with_interval(number(outcome, "best_us"), range(outcome, "best_interval_us"))},
-      {"reference", reference_words(part_of(outcome))},
-      {"speedup", speedup_words(outcome)},
-      {"bound", text(outcome, "bound_text")},
-      {"error", error_words(outcome)},
-      {"prepare", prepare_words(outcome)},
-      {"check", ""},
-      {"network", is_network(outcome)},
-      {"regions", json::array()},
-      {"sum", ""}};
-  const auto machine = outcome.find("machine");
-  words["machine"] =
-      machine != outcome.end() && machine->is_object() ? text(*machine, "text") : "not known";
+  json words;
+  words["headline"] = headline(outcome);
+  words["faster"] = text(outcome, "standing") == "faster";
+  words["time"] = best_words(outcome);
+  words["reference"] = reference_words(part_of(outcome));
+  words["speedup"] = speedup_words(outcome);
+  words["bound"] = text(outcome, "bound_text");
+  words["error"] = error_words(outcome);
+  words["prepare"] = prepare_words(outcome);
+  words["check"] = "";
+  words["network"] = is_network(outcome);
+  words["regions"] = json::array();
+  words["sum"] = "";
+  words["machine"] = machine_words(outcome);
   if (const std::string folder = text(outcome, "bundle"); !folder.empty())
     words["check"] = fmt::format("make -C {} check", shell_word(folder));
   if (is_network(outcome)) {
     for (const json& region : list(outcome, "regions"))
-      words["regions"].push_back({{"number", number(region, "number")},
-                                  {"name", region_name(region)},
-                                  {"time", time_with_interval(number(region, "best_us"),
-                                                              range(region, "best_interval_us"))},
-                                  {"reference", reference_words(region)},
-                                  {"speedup", region_speedup(region)}});
+      words["regions"].push_back(region_words(region));
     words["sum"] = sum_words(outcome);
   }
   outcome["words"] = words;

@@ -17,22 +17,26 @@ namespace warploom::search {
 verify::Request quick_request(double budget_seconds, double known_us) {
   constexpr double kTimesSlower = 40;
   const double limit_ms = std::clamp(known_us / 1e3 * kTimesSlower, 2'000.0, 60'000.0);
-  return {.check_ms = std::clamp(20 * budget_seconds, 200.0, 1500.0),
-          .beside_reference = false,
-          .min_samples = 3,
-          .max_samples = 30,
-          .timing_ms = 60,
-          .candidate_limit_ms = known_us > 0 ? limit_ms : 10'000};
+  verify::Request request;
+  request.check_ms = std::clamp(20 * budget_seconds, 200.0, 1500.0);
+  request.beside_reference = false;
+  request.min_samples = 3;
+  request.max_samples = 30;
+  request.timing_ms = 60;
+  request.candidate_limit_ms = known_us > 0 ? limit_ms : 10'000;
+  return request;
 }
 
 verify::Request whole_request(const LaunchList& list, double seconds, double limit_ms) {
-  return {.list = list,
-          .whole = true,
-          .check_ms = std::clamp(0.5 * seconds, 0.5, 60.0) * 1e3,
-          .min_samples = 10,
-          .max_samples = 200,
-          .timing_ms = std::clamp(0.15 * seconds, 0.1, 2.0) * 1e3,
-          .candidate_limit_ms = limit_ms};
+  verify::Request request;
+  request.list = list;
+  request.whole = true;
+  request.check_ms = std::clamp(0.5 * seconds, 0.5, 60.0) * 1e3;
+  request.min_samples = 10;
+  request.max_samples = 200;
+  request.timing_ms = std::clamp(0.15 * seconds, 0.1, 2.0) * 1e3;
+  request.candidate_limit_ms = limit_ms;
+  return request;
 }
 
 bool is_fatal(ErrorCode code) {
@@ -52,10 +56,13 @@ Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList&
   const Error& why = verdict.error_found;
   if (verdict.accepted) return verdict;
   if (is_fatal(why.code)) return fail(why);
-  return fail({ErrorCode::kPlanWrong, "every region is right alone, the plan of them all is not",
-               setup.graph.name, why.expected,
-               fmt::format("{}: {} {}", code_text(why.code), why.message, why.found),
-               "take track tolerance, or report it"});
+  Error error{ErrorCode::kPlanWrong};
+  error.message = "every region is right alone, the plan of them all is not";
+  error.place = setup.graph.name;
+  error.expected = why.expected;
+  error.found = fmt::format("{}: {} {}", code_text(why.code), why.message, why.found);
+  error.remedy = "take track tolerance, or report it";
+  return fail(std::move(error));
 }
 
 Status Judging::judge(Candidate& candidate, Result<LaunchList> list, verify::Evaluator& evaluator,
@@ -86,8 +93,9 @@ Status Judging::promote(Candidate& candidate, Result<LaunchList> list, verify::E
 
 Status Judging::take_verdict(Candidate& candidate, verify::Evaluator& evaluator,
                              const verify::Request& request) {
-  WARPLOOM_TRY(candidate.verdict, task_.recorded ? task_.recorded(candidate.config, request)
-                                                 : evaluator.judge(request));
+  auto verdict =
+      task_.recorded ? task_.recorded(candidate.config, request) : evaluator.judge(request);
+  WARPLOOM_TRY(candidate.verdict, std::move(verdict));
   return ok();
 }
 

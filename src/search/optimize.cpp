@@ -152,8 +152,8 @@ Status GraphSearch::make_searches(const graph::Graph& given,
       task = make_task(alone, capabilities, options_.seed, region.constants);
       task.setup.ranges = region.ranges;
       task.space = search_space_of(alone, capabilities, region.constants);
-      task.setup.reference = vendor::match_region(
-          region.graph, vendor::operators_of(given, region.graph, region.tensors), options_.track);
+      const auto operators = vendor::operators_of(given, region.graph, region.tensors);
+      task.setup.reference = vendor::match_region(region.graph, operators, options_.track);
     }
     ++searches_[known->second].times;
   }
@@ -175,12 +175,13 @@ Status GraphSearch::search(double kept_back) {
   for (RegionSearch& one : searches_) order_.push_back(&one);
   std::ranges::stable_sort(order_, {}, [](const RegionSearch* one) { return one->weight(); });
   for (size_t i = 0; i < order_.size(); ++i) {
-    const Options options =
-        options_for(i, share_of(order_, i, i), share_of(order_, i, 0), kept_back);
-    auto found = tune(order_[i]->task, options);
-    if (!found && order_.size() > 1)
-      found.error().place =
-          fmt::format("region {} of {}, {}", i + 1, order_.size(), found.error().place);
+    const double share = share_of(order_, i, i);
+    const double asked_share = share_of(order_, i, 0);
+    auto found = tune(order_[i]->task, options_for(i, share, asked_share, kept_back));
+    if (!found && order_.size() > 1) {
+      std::string& place = found.error().place;
+      place = fmt::format("region {} of {}, {}", i + 1, order_.size(), place);
+    }
     WARPLOOM_TRY(order_[i]->outcome, std::move(found));
   }
   return ok();
@@ -191,7 +192,8 @@ Options GraphSearch::options_for(size_t number, double share, double asked_share
   const double budget = options_.budget_seconds;
   Options options = options_;
   options.asked_seconds = asked_share * budget;
-  options.budget_seconds = std::max(share * (budget - kept_back - budget_.spent()), 0.02 * budget);
+  const double left = budget - kept_back - budget_.spent();
+  options.budget_seconds = std::max(share * left, 0.02 * budget);
   options.patience_seconds = std::max(10.0, budget);
   const std::string name = order_[number]->task.setup.graph.name;
   options.on_progress = [this, number, name, before = budget_.spent()](Progress progress) {
@@ -284,9 +286,9 @@ Status GraphSearch::judge(Outcome& out) {
   out.proven = true;
   // Libraries may do the whole model in fewer calls, or between regions in layouts of their own:
   // then the sum of the regions' references would flatter.
-  const bool whole_is_faster =
-      out.verdict.reference_us > 0 &&
-      (regions.reference_us <= 0 || out.verdict.reference_us < regions.reference_us);
+  const double whole_us = out.verdict.reference_us;
+  const bool is_best = regions.reference_us <= 0 || whole_us < regions.reference_us;
+  const bool whole_is_faster = whole_us > 0 && is_best;
   if (whole_is_faster) {
     out.reference = ready.reference;
     out.reference_covers_model = true;

@@ -2,6 +2,7 @@
 #include "search/outcome.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,31 +36,33 @@ json interval(double low, double high) {
 // What both a whole and a region say of their times.
 json figures_of(const Verdict& v) {
   const std::vector<std::string> why = why_undecided(v.speedup, v.noise);
-  return {{"best_us", known(v.median_us)},
-          {"best_interval_us", interval(v.low_us, v.high_us)},
-          {"reference_us", known(v.reference_us)},
-          {"reference_interval_us", interval(v.reference_low_us, v.reference_high_us)},
-          {"reference_dropped", known(v.reference_dropped)},
-          {"prepare_us", known(v.prepare_us)},
-          {"prepare_bytes", v.prepare_bytes > 0 ? json(v.prepare_bytes) : json()},
-          {"speedup", known(v.speedup.median)},
-          {"speedup_interval", interval(v.speedup.low, v.speedup.high)},
-          {"standing", runtime::name_of(standing_of(v.speedup, v.noise))},
-          {"undecided_because", why},
-          {"machine", runtime::to_json(v.noise)}};
+  json out;
+  out["best_us"] = known(v.median_us);
+  out["best_interval_us"] = interval(v.low_us, v.high_us);
+  out["reference_us"] = known(v.reference_us);
+  out["reference_interval_us"] = interval(v.reference_low_us, v.reference_high_us);
+  out["reference_dropped"] = known(v.reference_dropped);
+  out["prepare_us"] = known(v.prepare_us);
+  out["prepare_bytes"] = v.prepare_bytes > 0 ? json(v.prepare_bytes) : json();
+  out["speedup"] = known(v.speedup.median);
+  out["speedup_interval"] = interval(v.speedup.low, v.speedup.high);
+  out["standing"] = runtime::name_of(standing_of(v.speedup, v.noise));
+  out["undecided_because"] = why;
+  out["machine"] = runtime::to_json(v.noise);
+  return out;
 }
 
 json region_json(const Outcome& region, int number) {
   json out = figures_of(region.verdict);
   out.update(against_bound(region.bound, region.verdict.median_us));
-  out.update({{"number", number},
-              {"name", region.problem},
-              {"label", known(region.label)},
-              {"output", known(region.output)},
-              {"times", region.times},
-              {"schedule", kernels::to_json(region.schedule)},
-              {"reference", known(region.reference)},
-              {"key", region.key}});
+  out["number"] = number;
+  out["name"] = region.problem;
+  out["label"] = known(region.label);
+  out["output"] = known(region.output);
+  out["times"] = region.times;
+  out["schedule"] = kernels::to_json(region.schedule);
+  out["reference"] = known(region.reference);
+  out["key"] = region.key;
   return out;
 }
 }  // namespace
@@ -73,10 +76,12 @@ json against_bound(const verify::Bound& bound, double us) {
   if (fraction > 1)
     text = bound.of == "DRAM" ? "above the DRAM bound: data stays in cache"
                               : "at the arithmetic bound";
-  return {{"roofline_fraction", is_known && fraction <= 1 ? json(fraction) : json()},
-          {"bound", known(std::string(bound.of))},
-          {"bound_us", known(bound.us)},
-          {"bound_text", known(text)}};
+  json out;
+  out["roofline_fraction"] = is_known && fraction <= 1 ? json(fraction) : json();
+  out["bound"] = known(std::string(bound.of));
+  out["bound_us"] = known(bound.us);
+  out["bound_text"] = known(text);
+  return out;
 }
 
 void sum_up(Outcome& whole, const std::vector<Outcome>& regions) {
@@ -113,8 +118,9 @@ void sum_up(Outcome& whole, const std::vector<Outcome>& regions) {
          {&Verdict::reference_us, &Verdict::reference_low_us, &Verdict::reference_high_us})
       sum.*us += one.times * v.*us;
     const double weight = one.times * v.median_us;
-    sum.speedup.pairs =
-        whole.compared_us > 0 ? std::min(sum.speedup.pairs, v.speedup.pairs) : v.speedup.pairs;
+    const bool is_first = whole.compared_us <= 0;
+    const int pairs = is_first ? v.speedup.pairs : sum.speedup.pairs;
+    sum.speedup.pairs = std::min(pairs, v.speedup.pairs);
     whole.compared_us += weight;
     sum.speedup.median += weight * v.speedup.median;
     sum.speedup.low += weight * v.speedup.low;
@@ -132,8 +138,8 @@ void sum_up(Outcome& whole, const std::vector<Outcome>& regions) {
 std::string Outcome::schedule_text() const {
   if (regions.size() <= 1) return schedule.text();
   const auto line = [](const Outcome& region) {
-    return region.problem + (region.times > 1 ? fmt::format(" x{}: ", region.times) : ": ") +
-           region.schedule.text();
+    const std::string repeats = region.times > 1 ? fmt::format(" x{}", region.times) : "";
+    return region.problem + repeats + ": " + region.schedule.text();
   };
   return listed(regions, line, "\n");
 }
@@ -143,26 +149,26 @@ json to_json(const Outcome& outcome) {
   json out = figures_of(v);
   out.update(against_bound(outcome.bound, v.median_us));
   const bool judged = !v.evidence.empty();
-  out.update({{"problem", outcome.problem},
-              {"target", outcome.target},
-              {"device", outcome.device},
-              {"track", name_of(outcome.track)},
-              {"reference", known(outcome.reference)},
-              {"best_low_us", known(v.low_us)},
-              {"best_high_us", known(v.high_us)},
-              {"samples", v.samples > 0 ? json(v.samples) : json()},
-              {"error", judged ? json(v.error) : json()},
-              {"max_error", judged ? json(v.max_error) : json()},
-              {"reference_error", v.reference_error >= 0 ? json(v.reference_error) : json()},
-              {"proven", outcome.proven},
-              {"candidates", outcome.candidates},
-              {"refused", outcome.refused},
-              {"seconds", outcome.seconds},
-              {"seed", outcome.seed},
-              {"interrupted", outcome.interrupted},
-              {"recalled", outcome.recalled},
-              {"plan", outcome.plan.hash()},
-              {"schedule", outcome.schedule_text()}});
+  out["problem"] = outcome.problem;
+  out["target"] = outcome.target;
+  out["device"] = outcome.device;
+  out["track"] = name_of(outcome.track);
+  out["reference"] = known(outcome.reference);
+  out["best_low_us"] = known(v.low_us);
+  out["best_high_us"] = known(v.high_us);
+  out["samples"] = v.samples > 0 ? json(v.samples) : json();
+  out["error"] = judged ? json(v.error) : json();
+  out["max_error"] = judged ? json(v.max_error) : json();
+  out["reference_error"] = v.reference_error >= 0 ? json(v.reference_error) : json();
+  out["proven"] = outcome.proven;
+  out["candidates"] = outcome.candidates;
+  out["refused"] = outcome.refused;
+  out["seconds"] = outcome.seconds;
+  out["seed"] = outcome.seed;
+  out["interrupted"] = outcome.interrupted;
+  out["recalled"] = outcome.recalled;
+  out["plan"] = outcome.plan.hash();
+  out["schedule"] = outcome.schedule_text();
   out["references_missing"] = outcome.without_reference;
   out["compared_us"] = known(outcome.compared_us);
   out["regions_us"] = known(outcome.regions_us);

@@ -93,11 +93,11 @@ std::vector<KernelConfig> neighbours(const SearchSpace& space, const KernelConfi
   std::vector<KernelConfig> out;
   if (family == space.families.end()) return out;
   for (const auto& field : (*family)->space().fields) {
-    const auto now = config.get(field.name);
+    const int64_t now = config.get(field.number);
     for (const int64_t value : field.values) {
       if (now == value) continue;
       KernelConfig changed = config;
-      changed.set(field.name, value);
+      changed.set(field.number, value);
       if ((*family)->legal(changed)) out.push_back(std::move(changed));
     }
   }
@@ -199,11 +199,12 @@ void SearchStrategy::predict(const std::vector<KernelConfig>& configs) {
   for (const auto& config : configs)
     if (predicted_.emplace(config.text(), HUGE_VAL).second) fresh.push_back(&config);
   std::vector<double> us(fresh.size());
-  graph::parallel_for(static_cast<int64_t>(fresh.size()), 0, [&](int64_t i) {
+  const auto predict = [&](int64_t i) {
     const bool over = limits_.ended() || limits_.late();
     const double predicted = over ? 0 : space_->predict(*fresh[i]).value_or(0);
     us[i] = predicted > 0 ? predicted : HUGE_VAL;
-  });
+  };
+  graph::parallel_for(static_cast<int64_t>(fresh.size()), 0, predict);
   for (size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
 }
 

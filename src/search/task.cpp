@@ -27,14 +27,15 @@ Task make_task(const kernels::Region& region, const target::Capabilities& capabi
   const kernels::Work work = kernels::work_of(region);
   const double least_bytes = std::max(0.0, work.bytes - constant_bytes(region.graph, constants));
   const verify::Bound bound = verify::bound_of(capabilities, region.track, work.flops, work.bytes);
-  return {
-      .setup = {.graph = region.graph,
-                .track = region.track,
-                .engine = capabilities.gpu ? Engine::cuda : Engine::cpu,
-                .floor_us = verify::floor_us(capabilities, region.track, work.flops, least_bytes),
-                .flops = work.flops > 0 ? work.flops : work.bytes,
-                .seed = seed,
-                .constants = constants},
-      .bound = bound};
+  Task task;
+  task.setup.graph = region.graph;
+  task.setup.track = region.track;
+  task.setup.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
+  task.setup.floor_us = verify::floor_us(capabilities, region.track, work.flops, least_bytes);
+  task.setup.flops = work.flops > 0 ? work.flops : work.bytes;
+  task.setup.seed = seed;
+  task.setup.constants = constants;
+  task.bound = bound;
+  return task;
 }
 }  // namespace warploom::search

@@ -70,26 +70,35 @@ TaskArchive::TaskArchive(const Task& task, const Options& options)
 Status TaskArchive::open() {
   WARPLOOM_TRY(const runtime::DeviceInfo info, runtime::Executor::describe(task_.setup.engine));
   ready_ = {info.name, info.arch, info.driver};
-  const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite"
-                                             : std::filesystem::path(options_.archive);
+  std::filesystem::path path(options_.archive);
+  if (path.empty()) path = cache_folder() / "archive.sqlite";
   WARPLOOM_TRY(archive_, archive::Archive::open(path));
   run_.problem = key();
   const graph::Graph& graph = task_.setup.graph;
-  return archive_->add_problem({run_.problem, graph.name, std::string(name_of(options_.track)),
-                                task_.space.capabilities.arch, ready_.device,
-                                graph::to_text(graph)});
+  archive::Problem problem;
+  problem.key = run_.problem;
+  problem.name = graph.name;
+  problem.track = name_of(options_.track);
+  problem.target = task_.space.capabilities.arch;
+  problem.device = ready_.device;
+  problem.text = graph::to_text(graph);
+  return archive_->add_problem(problem);
 }
 
 // The graph, and what its inputs are and which hold the same in every call: seeds and references
 // may change between runs.
 std::string TaskArchive::key() const {
-  const verify::Setup same{
-      .graph = task_.setup.graph, .ranges = task_.setup.ranges, .constants = task_.setup.constants};
+  verify::Setup same;
+  same.graph = task_.setup.graph;
+  same.ranges = task_.setup.ranges;
+  same.constants = task_.setup.constants;
   const auto bytes = nlohmann::json::to_cbor(verify::to_json(same));
-  const std::string graph = hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto* const text = reinterpret_cast<const char*>(bytes.data());
+  const std::string graph = hash_hex({text, bytes.size()});
+  const std::string_view track = name_of(options_.track);
   const target::Capabilities& target = task_.space.capabilities;
-  return hash_hex(fmt::format("{}|{}|{}|{}|{}", graph, name_of(options_.track), target.arch,
-                              ready_.device, target.num_sms));
+  return hash_hex(
+      fmt::format("{}|{}|{}|{}|{}", graph, track, target.arch, ready_.device, target.num_sms));
 }
 
 bool TaskArchive::is_limited() const {
@@ -143,14 +152,16 @@ std::optional<Candidate> TaskArchive::rebuilt(const archive::Candidate& row) con
   if (!list || hash_of(*list) != row.source_hash) return std::nullopt;
   const auto binary = runtime::compile(*list);
   if (!binary || environment(binary->compiler) != row.environment) return std::nullopt;
-  return Candidate{.config = *config,
-                   .list = *list,
-                   .verdict = *verdict,
-                   .parents = row.parents,
-                   .compiler = binary->compiler,
-                   .judged_here = true,
-                   .promoted = true,
-                   .screened_us = row.screened_us.value_or(0)};
+  Candidate out;
+  out.config = *config;
+  out.list = *list;
+  out.verdict = *verdict;
+  out.parents = row.parents;
+  out.compiler = binary->compiler;
+  out.judged_here = true;
+  out.promoted = true;
+  out.screened_us = row.screened_us.value_or(0);
+  return out;
 }
 
 Result<std::optional<Candidate>> TaskArchive::lookup_result() {
@@ -166,12 +177,14 @@ Result<std::optional<Candidate>> TaskArchive::lookup_result() {
 
 Status TaskArchive::begin(const verify::Ready& ready) {
   ready_ = ready;
-  run_ = {.problem = run_.problem,
-          .seed = options_.seed,
-          .reference = ready_.reference,
-          .reference_us = known(ready_.reference_us),
-          .environment = environment(""),
-          .budget_seconds = is_limited() ? 0 : asked_seconds()};
+  archive::Run run;
+  run.problem = run_.problem;
+  run.seed = options_.seed;
+  run.reference = ready_.reference;
+  run.reference_us = known(ready_.reference_us);
+  run.environment = environment("");
+  run.budget_seconds = is_limited() ? 0 : asked_seconds();
+  run_ = std::move(run);
   return note_references();
 }
 
@@ -203,25 +216,29 @@ std::optional<Remembered> TaskArchive::remembered(const archive::Candidate& row,
   double us = row.screened_us.value_or(0);
   if (us <= 0 && row.stage != archive::Stage::refused) us = row.median_us.value_or(0);
   const bool same_program = row.environment.ends_with(stamp_);
-  return Remembered{.candidate = {.config = *config,
-                                  .verdict = {.accepted = us > 0, .median_us = us},
-                                  .parents = row.parents,
-                                  .judged_here = same_program && stopped_here,
-                                  .screened_us = us},
-                    .same_program = same_program,
-                    .best = row.schedule == run_.known_best};
+  Remembered out;
+  out.candidate.config = *config;
+  out.candidate.verdict.accepted = us > 0;
+  out.candidate.verdict.median_us = us;
+  out.candidate.parents = row.parents;
+  out.candidate.judged_here = same_program && stopped_here;
+  out.candidate.screened_us = us;
+  out.same_program = same_program;
+  out.best = row.schedule == run_.known_best;
+  return out;
 }
 
 Result<std::vector<Remembered>> TaskArchive::resume() {
   WARPLOOM_TRY(const std::vector<archive::Candidate> rows, archive_->candidates(run_.problem));
   WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(run_.problem));
   WARPLOOM_TRY(const std::optional<archive::Candidate> best, archive_->best(run_.problem));
-  const bool goes_on = !runs.empty() && runs.back().status != "done" &&
-                       runs.back().seed == options_.seed &&
-                       runs.back().environment.ends_with(stamp_);
-  run_.known = goes_on ? runs.back().known : rows.size();
+  const archive::Run* const last = runs.empty() ? nullptr : &runs.back();
+  const bool is_unfinished = last != nullptr && last->status != "done";
+  const bool goes_on =
+      is_unfinished && last->seed == options_.seed && last->environment.ends_with(stamp_);
+  run_.known = goes_on ? last->known : rows.size();
   const std::string best_now = best ? best->schedule : "";
-  run_.known_best = goes_on ? runs.back().known_best : best_now;
+  run_.known_best = goes_on ? last->known_best : best_now;
   std::vector<Remembered> all;
   for (size_t i = 0; i < rows.size(); ++i)
     if (auto one = remembered(rows[i], i >= run_.known)) all.push_back(*std::move(one));
@@ -231,31 +248,34 @@ Result<std::vector<Remembered>> TaskArchive::resume() {
 Status TaskArchive::record(const Candidate& candidate) {
   const verify::Verdict& v = candidate.verdict;
   const bool judged = !v.evidence.empty();
-  return archive_->record(
-      {.problem = run_.problem,
-       .schedule = candidate.config.text(),
-       .fields = kernels::to_json(candidate.config),
-       .family = candidate.config.family(),
-       .parents = candidate.parents,
-       .stage = stage_of(candidate),
-       .error_code = v.accepted ? "" : std::string(code_text(v.error_found.code)),
-       .median_us = known(v.median_us),
-       .low_us = known(v.low_us),
-       .high_us = known(v.high_us),
-       .reference_us = known(v.reference_us),
-       .reference_low_us = known(v.reference_low_us),
-       .reference_high_us = known(v.reference_high_us),
-       .speedup = known(v.speedup.median),
-       .speedup_low = known(v.speedup.low),
-       .speedup_high = known(v.speedup.high),
-       .machine = runtime::to_json(v.noise),
-       .error = judged ? std::optional(v.error) : std::nullopt,
-       .max_error = judged ? std::optional(v.max_error) : std::nullopt,
-       .seed = judged ? v.evidence.front().seed : task_.setup.seed,
-       .source_hash = hash_of(candidate.list),
-       .environment = environment(candidate.compiler),
-       .verdict = verify::to_json(v),
-       .screened_us = known(candidate.screened_us)});
+  archive::Candidate row;
+  row.problem = run_.problem;
+  row.schedule = candidate.config.text();
+  row.fields = kernels::to_json(candidate.config);
+  row.family = candidate.config.family();
+  row.parents = candidate.parents;
+  row.stage = stage_of(candidate);
+  if (!v.accepted) row.error_code = code_text(v.error_found.code);
+  row.median_us = known(v.median_us);
+  row.low_us = known(v.low_us);
+  row.high_us = known(v.high_us);
+  row.reference_us = known(v.reference_us);
+  row.reference_low_us = known(v.reference_low_us);
+  row.reference_high_us = known(v.reference_high_us);
+  row.speedup = known(v.speedup.median);
+  row.speedup_low = known(v.speedup.low);
+  row.speedup_high = known(v.speedup.high);
+  row.machine = runtime::to_json(v.noise);
+  if (judged) {
+    row.error = v.error;
+    row.max_error = v.max_error;
+  }
+  row.seed = judged ? v.evidence.front().seed : task_.setup.seed;
+  row.source_hash = hash_of(candidate.list);
+  row.environment = environment(candidate.compiler);
+  row.verdict = verify::to_json(v);
+  row.screened_us = known(candidate.screened_us);
+  return archive_->record(row);
 }
 
 void TaskArchive::finish(const char* status, double seconds) {

@@ -224,9 +224,10 @@ Status TuningSession::screen(Compiled& compiled) {
 Result<Candidate> TuningSession::judged(Compiled& compiled) {
   const std::string text = compiled.config.text();
   if (auto known = answered_.extract(text)) return std::move(known.mapped());
-  Candidate candidate{.config = std::move(compiled.config),
-                      .parents = strategy_->parents_of(text),
-                      .compiler = std::move(compiled.compiler)};
+  Candidate candidate;
+  candidate.config = std::move(compiled.config);
+  candidate.parents = strategy_->parents_of(text);
+  candidate.compiler = std::move(compiled.compiler);
   const double before = budget_.spent();
   const bool is_built = compiled.list.has_value();
   WARPLOOM_CHECK(judging_.judge(candidate, std::move(compiled.list), *evaluator_, quick()));
@@ -348,23 +349,28 @@ Result<Outcome> TuningSession::conclude() {
   if (!best && interrupted)
     return fail({ErrorCode::kInterrupted, "interrupted before a correct candidate was found", name,
                  "", judging_.summary(), "run again to go on where it stopped"});
-  if (!best)
-    return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate",
-                 name, "a candidate that is right", judging_.summary(),
-                 "give it more time with --budget"});
-  Outcome out{.problem = name,
-              .target = task_.space.capabilities.arch,
-              .device = archive_.ready().device,
-              .track = options_.track,
-              .reference = archive_.ready().reference,
-              .verdict = best->verdict,
-              .candidates = archive_.run().candidates,
-              .refused = judging_.refused(),
-              .seed = options_.seed,
-              .interrupted = interrupted,
-              .recalled = from_archive_,
-              .schedule = best->config,
-              .key = archive_.run().problem};
+  if (!best) {
+    Error error{ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate"};
+    error.place = name;
+    error.expected = "a candidate that is right";
+    error.found = judging_.summary();
+    error.remedy = "give it more time with --budget";
+    return fail(std::move(error));
+  }
+  Outcome out;
+  out.problem = name;
+  out.target = task_.space.capabilities.arch;
+  out.device = archive_.ready().device;
+  out.track = options_.track;
+  out.reference = archive_.ready().reference;
+  out.verdict = best->verdict;
+  out.candidates = archive_.run().candidates;
+  out.refused = judging_.refused();
+  out.seed = options_.seed;
+  out.interrupted = interrupted;
+  out.recalled = from_archive_;
+  out.schedule = best->config;
+  out.key = archive_.run().problem;
   out.proven = best->promoted;
   WARPLOOM_TRY(out.list, built(*best));
   return out;
@@ -373,14 +379,16 @@ Result<Outcome> TuningSession::conclude() {
 void TuningSession::report() const {
   if (!options_.on_progress) return;
   const archive::Run& run = archive_.run();
-  options_.on_progress({.seconds = budget_.spent(),
-                        .budget_seconds = options_.budget_seconds,
-                        .candidates = run.candidates,
-                        .refused = judging_.refused(),
-                        .best_us = best_us_,
-                        .reference_us = run.reference_us.value_or(0),
-                        .best = run.best,
-                        .phase = phase_});
+  Progress progress;
+  progress.seconds = budget_.spent();
+  progress.budget_seconds = options_.budget_seconds;
+  progress.candidates = run.candidates;
+  progress.refused = judging_.refused();
+  progress.best_us = best_us_;
+  progress.reference_us = run.reference_us.value_or(0);
+  progress.best = run.best;
+  progress.phase = phase_;
+  options_.on_progress(progress);
 }
 }  // namespace
 

@@ -1,6 +1,22 @@
 // The instruction of every copy between memories and registers, and of every change of layout.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "synth/shared_solver.h"
+#include "synth/sites.h"
+#include "synth/solve.h"
+#include "synth/synthesize.h"
+#include "target/instruction.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {
@@ -17,7 +33,8 @@ int matrix_count(const TvLayout& registers, const MemoryLayout& memory, size_t c
     return 0;
   const size_t o = 1 - c;
   const auto is = [&](const TvMode& mode, int64_t extent, size_t dim, int64_t step) {
-    return mode.extent == extent && mode.step[dim] == step && mode.step[1 - dim] == 0;
+    const bool along_dim = mode.step[dim] == step && mode.step[1 - dim] == 0;
+    return mode.extent == extent && along_dim;
   };
   const int64_t unit = 4 / bytes;  // elements in 32 bits
   const size_t pair = unit > 1 ? 1 : 0;
@@ -36,8 +53,11 @@ int matrix_count(const TvLayout& registers, const MemoryLayout& memory, size_t c
     if (registers.value[i].step[c] % row) return 0;
   for (size_t i = 2; i < registers.thread.size(); ++i)
     if (registers.thread[i].step[c] % row) return 0;
-  const int64_t first = registers.value.size() > pair ? registers.value[pair].extent : 1;
-  const int64_t second = registers.value.size() > pair + 1 ? registers.value[pair + 1].extent : 1;
+  const auto extent_of = [&](size_t i) {
+    return i < registers.value.size() ? registers.value[i].extent : int64_t{1};
+  };
+  const int64_t first = extent_of(pair);
+  const int64_t second = extent_of(pair + 1);
   if (first % 4 == 0 || (first == 2 && second % 2 == 0)) return 4;
   return first % 2 == 0 ? 2 : 1;
 }
@@ -57,8 +77,8 @@ const Instruction* SharedSolver::row_of(Method method, const Copy& copy, bool tr
 std::pair<const Instruction*, int> SharedSolver::matrix_row(const Copy& copy, const TvLayout& tv,
                                                             const MemoryLayout& layout,
                                                             size_t contiguous) const {
-  const bool one_type =
-      program.tensor(copy.src.tensor).dtype == program.tensor(copy.dst.tensor).dtype;
+  const Dtype from = program.tensor(copy.src.tensor).dtype;
+  const bool one_type = from == program.tensor(copy.dst.tensor).dtype;
   for (const bool transpose : {false, true})
     if (const Instruction* row = row_of(Method::ldmatrix, copy, transpose);
         row && one_type && !copy.peer)
@@ -67,11 +87,13 @@ std::pair<const Instruction*, int> SharedSolver::matrix_row(const Copy& copy, co
 }
 
 Status SharedSolver::choose(const Site& site, const Copy& copy, const Sides& sides) {
-  if (!sides.global && !sides.registers)
-    return fail({ErrorCode::kNoInstruction, "no copy moves from shared to shared memory",
-                 place_of(*site.statement), "a register tensor on a side",
-                 print(program, *site.statement),
+  if (!sides.global && !sides.registers) {
+    const std::string place = place_of(*site.statement);
+    const std::string found = print(program, *site.statement);
+    return fail({ErrorCode::kNoInstruction, "no copy moves from shared to shared memory", place,
+                 "a register tensor on a side", found,
                  "copy through a register tensor of the tile's shape"});
+  }
   if (!sides.global && !sides.shared) return ok();
   InstructionChoice& choice = solution_.choices[site.statement->id];
   if (sides.registers)
@@ -93,8 +115,10 @@ void SharedSolver::choose_vectors(const Copy& copy, const Sides& sides,
   if (sides.global) {
     MemoryLayout view;  // the box as memory, to find common vectors
     view.element_bits = bits_of(tensor.dtype);
-    for (size_t d = 0; d < tensor.shape.size(); ++d)
-      view.dims.push_back({{memory.extent[d], tensor.strides[d] * memory.step_along(d)}});
+    for (size_t d = 0; d < tensor.shape.size(); ++d) {
+      const int64_t stride = tensor.strides[d] * memory.step_along(d);
+      view.dims.push_back({{memory.extent[d], stride}});
+    }
     if (tensor.prepacked) view = solution_.prepacked.at(memory.tensor);
     const int64_t limit =
         tensor.prepacked ? element_count(memory.extent) : vector_limit(program, bounds, memory);
@@ -121,14 +145,19 @@ tl::unexpected<Error> SharedSolver::cannot_fill(const Site& site, const Unmet& l
     if (const auto* consume = other.statement->as<Consume>();
         consume && consume->pipeline == site.producing && consumer.empty())
       consumer = place_of(*other.statement);
-  return fail({ErrorCode::kNoInstruction,
-               fmt::format("no instruction of {} can fill pipeline '{}' from another role",
-                           capabilities.arch, program.pipeline(site.producing).name),
-               place_of(*site.statement), fmt::format("for TMA: {}", lack.expected),
-               fmt::format("{}: {}; another role consumes the slot ({})",
-                           print(program, *site.statement), lack.found, consumer),
-               "pad or copy the tensor first, or produce and consume in one thread of control: "
-               "its threads copy themselves"});
+  const std::string& pipeline = program.pipeline(site.producing).name;
+  const std::string statement = print(program, *site.statement);
+  Error error{ErrorCode::kNoInstruction};
+  error.message = fmt::format("no instruction of {} can fill pipeline '{}' from another role",
+                              capabilities.arch, pipeline);
+  error.place = place_of(*site.statement);
+  error.expected = fmt::format("for TMA: {}", lack.expected);
+  error.found =
+      fmt::format("{}: {}; another role consumes the slot ({})", statement, lack.found, consumer);
+  error.remedy =
+      "pad or copy the tensor first, or produce and consume in one thread of control: "
+      "its threads copy themselves";
+  return fail(std::move(error));
 }
 
 Status SharedSolver::choose_between(const Site& site, const Copy& copy, const Sides& sides,
@@ -138,7 +167,10 @@ Status SharedSolver::choose_between(const Site& site, const Copy& copy, const Si
   const Tensor& tensor = program.tensor(global.tensor);
   const MemoryLayout& layout = solution_.shared.at(shared.tensor);
   const auto met = met_by(shared, global, contiguous_dim(tensor));
-  const bool aligned = met && !layout.dims[*met].empty() && layout.dims[*met][0].stride == 1;
+  const auto is_contiguous = [](const auto& modes) {
+    return !modes.empty() && modes[0].stride == 1;
+  };
+  const bool aligned = met && is_contiguous(layout.dims[*met]);
   auto lack = tma_lacks(site, copy);
   if (!lack && !aligned)
     lack = Unmet{"the slot contiguous along the dimension that the tensor is",
@@ -152,20 +184,19 @@ Status SharedSolver::choose_between(const Site& site, const Copy& copy, const Si
   // Threads copy: spread vectors over them.
   int vector = aligned ? vector_limit(program, bounds, global) : 1;
   while (vector > 1 && shared.offset[*met].known_divisor() % vector) vector /= 2;
-  const auto is_async = [&] {
-    return capabilities.has_cp_async && sides.load && site.producing >= 0 && copy.fill == 0 &&
-           bytes_of(tensor.dtype, vector) >= 4 &&
-           tensor.dtype == program.tensor(shared.tensor).dtype;
-  };
+  const bool one_type = tensor.dtype == program.tensor(shared.tensor).dtype;
+  const bool fills_stage = sides.load && site.producing >= 0 && copy.fill == 0;
+  const bool may_be_async = capabilities.has_cp_async && fills_stage && one_type;
+  const auto is_async = [&] { return may_be_async && bytes_of(tensor.dtype, vector) >= 4; };
   const char* const why = is_async() ? "a fill by the threads that use it"
                                      : "through registers: no asynchronous copy fits";
   for (; vector >= 1; vector /= 2) {
-    auto mapping = layout::coalesced(shared.extent, met.value_or(shared.extent.size() - 1), vector,
-                                     site.threads);
+    const size_t fastest = met.value_or(shared.extent.size() - 1);
+    auto mapping = layout::coalesced(shared.extent, fastest, vector, site.threads);
     if (!mapping || common_vector(*mapping, layout, 16) < vector) continue;
     if (!meets_whole(*mapping, global.extent)) continue;
-    choice = {is_async() ? row_of(Method::cp_async, copy) : nullptr, vector, std::move(*mapping),
-              why};
+    const Instruction* const row = is_async() ? row_of(Method::cp_async, copy) : nullptr;
+    choice = {row, vector, std::move(*mapping), why};
     return ok();
   }
   return fail(not_spread(program, site, shared.tensor));
@@ -176,12 +207,14 @@ Status SharedSolver::check_bytes(const Site& site, const Tile& tile,
   const Tensor& tensor = program.tensor(tile.tensor);
   const int least = per_byte(tensor.dtype);
   if (choice.by(Method::tma) || choice.vector >= least) return ok();
-  return fail({ErrorCode::kNoLayout, "an access would move less than a byte",
-               place_of(*site.statement),
-               fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype)),
-               print(program, *site.statement),
-               "let the dimension that is contiguous in memory run fastest, or copy to a wider "
-               "type first"});
+  Error error{ErrorCode::kNoLayout, "an access would move less than a byte"};
+  error.place = place_of(*site.statement);
+  error.expected = fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype));
+  error.found = print(program, *site.statement);
+  error.remedy =
+      "let the dimension that is contiguous in memory run fastest, or copy to a wider "
+      "type first";
+  return fail(std::move(error));
 }
 
 // Within warps where that takes less than a way through shared memory, whose layout suits the
@@ -190,8 +223,9 @@ Status SharedSolver::choose_conversion(const Site& site, const ConvertLayout& no
   constexpr double kBarriers = 16;  // of the way there and back, in shuffles
   const Tensor& tensor = program.tensor(node.dst);
   const int bits = bits_of(tensor.dtype);
-  const TvLayout sides[] = {flipped(solution_.registers.at(node.src), node.transpose),
-                            solution_.registers.at(node.dst)};
+  const TvLayout written = flipped(solution_.registers.at(node.src), node.transpose);
+  const TvLayout& read = solution_.registers.at(node.dst);
+  const TvLayout sides[] = {written, read};
   InstructionChoice& choice = solution_.choices[site.statement->id];
   double best = -1;
   for (size_t contiguous = tensor.shape.size(); contiguous-- > 0;) {
@@ -203,9 +237,11 @@ Status SharedSolver::choose_conversion(const Site& site, const ConvertLayout& no
     if (accesses.size() < 2) continue;
     layout.swizzle = choose_swizzle(accesses, layout);
     double cost = kBarriers;
-    for (const auto& [side, bytes] : accesses)
-      cost += static_cast<double>(side.values() * bits) / std::min(32, bytes * 8) *
-              bank_conflict_ways(side, layout, bytes);
+    for (const auto& [side, bytes] : accesses) {
+      const auto bits_moved = static_cast<double>(side.values() * bits);
+      const double count = bits_moved / std::min(32, bytes * 8);
+      cost += count * bank_conflict_ways(side, layout, bytes);
+    }
     if (best < 0 || cost < best) {
       best = cost;
       choice.scratch = layout;

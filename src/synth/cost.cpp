@@ -15,7 +15,21 @@
 //
 // Units: microseconds in `us`, cycles elsewhere. Rates: target/capabilities.h. How well it orders
 // real candidates: docs/compiler.md.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string_view>
+#include "base/dtype.h"
 #include "synth/cost_model.h"
+#include "synth/sites.h"
+#include "synth/solve.h"
+#include "synth/synthesize.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {
@@ -31,12 +45,12 @@ int64_t scattered(size_t i, int64_t count) {
 Cost CostModel::run() {
   Cost cost;
   cost.resident = resident_blocks();
-  const double num_sms =
-      static_cast<double>(capabilities.cluster_processors(cluster_size(program)));
+  const auto num_sms = static_cast<double>(capabilities.cluster_processors(cluster_size(program)));
   const double running = std::min(blocks_, num_sms);
   const double at_once = num_sms * cost.resident;
   const double whole = std::floor(blocks_ / at_once);
-  wave_.blocks = static_cast<size_t>(std::clamp(std::min(blocks_, at_once), 1.0, 256.0));
+  const double in_wave = std::clamp(std::min(blocks_, at_once), 1.0, 256.0);
+  wave_.blocks = static_cast<size_t>(in_wave);
   for (size_t block = 0; block < wave_.blocks; ++block) {
     Environment at;
     bind_block(at, static_cast<int64_t>(block));
@@ -45,8 +59,10 @@ Cost CostModel::run() {
   }
   const auto all = static_cast<int64_t>(blocks_);
   const auto spread = std::min<int64_t>(all, 64);
-  for (int64_t i = 0; i < spread; ++i)
-    bind_block(spread_.emplace_back(), (i * all + scattered(i, all)) / spread);
+  for (int64_t i = 0; i < spread; ++i) {
+    const int64_t scaled = i * all + scattered(i, all);
+    bind_block(spread_.emplace_back(), scaled / spread);
+  }
   const Work block = walk(program.body, program.warps * 32);
   cost.tensor = block.tensor;
   cost.issue = block.issue / 4;
@@ -55,12 +71,14 @@ Cost CostModel::run() {
   cost.chain = block.chain + rates_.block_cycles;
   const double units = std::max({cost.tensor, cost.issue, cost.shared, cost.l2});
   const auto round = [&](double resident) { return std::max(cost.chain, resident * units); };
-  const double cycles =
-      whole * round(cost.resident) +
-      (blocks_ > whole * at_once ? round(std::ceil((blocks_ - whole * at_once) / num_sms)) : 0);
+  const double left = blocks_ - whole * at_once;  // in a last round that is not whole
+  double cycles = whole * round(cost.resident);
+  if (left > 0) cycles += round(std::ceil(left / num_sms));
   cost.dram_us = dram_bytes() / (capabilities.dram_gbs * 1e3 * rates_.dram_fraction);
   const double own = cycles / (rates_.clock_ghz * 1e3);
-  cost.us = rates_.launch_us + std::max(own, cost.dram_us) + kOverlap * std::min(own, cost.dram_us);
+  const double longer = std::max(own, cost.dram_us);
+  const double shorter = std::min(own, cost.dram_us);
+  cost.us = rates_.launch_us + longer + kOverlap * shorter;
   return cost;
 }
 
@@ -68,6 +86,20 @@ void CostModel::bind_block(Environment& at, int64_t block) const {
   at["cluster_rank"] = block % cluster_size(program);
   for (int d = 0; d < 3; block /= program.grid[d++])
     at[tile::block(d).name()] = block % program.grid[d];
+}
+
+// Of a statement's register tensors, each once, without accumulators.
+double CostModel::registers_named(const Statement& statement,
+                                  const std::set<TensorId>& accumulators) const {
+  double named = 0;
+  std::set<TensorId> seen;
+  for (const TensorUse& use : uses_of(statement)) {
+    const Tensor& tensor = program.tensor(use.tensor);
+    if (tensor.scope != Scope::reg || accumulators.contains(use.tensor)) continue;
+    if (!seen.insert(use.tensor).second) continue;
+    named += values(use.tensor) * bits_of(tensor.dtype) / 32;
+  }
+  return named;
 }
 
 // What a thread holds at once: accumulators, and the most that any one statement names.
@@ -80,26 +112,21 @@ int CostModel::resident_blocks() const {
     if (const auto* mma = site.statement->as<Mma>(); mma && accumulators.insert(mma->acc).second)
       kept[site.role] += values(mma->acc);
   for (const Site& site : sites) {
-    double named = 0;
-    std::set<TensorId> seen;
-    for (const TensorUse& use : uses_of(*site.statement))
-      if (const Tensor& tensor = program.tensor(use.tensor); tensor.scope == Scope::reg &&
-                                                             !accumulators.count(use.tensor) &&
-                                                             seen.insert(use.tensor).second)
-        named += values(use.tensor) * bits_of(tensor.dtype) / 32;
+    const double named = registers_named(*site.statement, accumulators);
     most[site.role] = std::max(most[site.role], named);
   }
   double registers = 0;
   for (const auto& [role, amount] : most) registers = std::max(registers, 32 + amount + kept[role]);
-  if (const Roles* roles = roles_of(program);
-      roles && std::ranges::any_of(roles->roles, &Role::registers))
+  const Roles* const roles = roles_of(program);
+  if (roles && std::ranges::any_of(roles->roles, &Role::registers))
     registers = 168;  // the budgets move registers between roles, about this mean
   const double threads = program.warps * 32;
-  const double by_registers =
-      capabilities.registers / (std::min(255.0, std::ceil(registers / 8) * 8) * threads);
-  const double by_shared = static_cast<double>(capabilities.shared_bytes) /
-                           static_cast<double>(solution_.shared_bytes + 1024);
-  return std::max(1, static_cast<int>(std::min({by_registers, by_shared, 2048 / threads, 32.0})));
+  const double handed_out = std::min(255.0, std::ceil(registers / 8) * 8);  // in steps of 8
+  const double by_registers = capabilities.registers / (handed_out * threads);
+  const auto shared_of_sm = static_cast<double>(capabilities.shared_bytes);
+  const double by_shared = shared_of_sm / static_cast<double>(solution_.shared_bytes + 1024);
+  const double blocks = std::min({by_registers, by_shared, 2048 / threads, 32.0});
+  return std::max(1, static_cast<int>(blocks));
 }
 
 // What is loaded in front of a Consume arrives while that waits. Behind one that lets matrix
@@ -108,61 +135,88 @@ int CostModel::resident_blocks() const {
 Work CostModel::walk(const Body& body, int threads) {
   Work work;
   Transfers under_way;
+  Running running;
   double arrives = 0;
-  double runs_on = 0;
-  double alike = 0;
-  std::set<TensorId> sums;
   for (size_t i = 0; i < body.size(); ++i) {
-    Work one = body[i].visit([&](const auto& node) { return cost_of(body[i], node, threads); });
-    const auto is_load = [&](const Statement& s) {
-      const auto* copy = s.as<Copy>();
-      return copy && program.tensor(copy->src.tensor).scope == Scope::global;
-    };
-    const auto next =
-        std::find_if_not(body.begin() + static_cast<ptrdiff_t>(i), body.end(),
-                         [&](const Statement& s) { return is_load(s) || s.is<Fill>(); });
-    if (is_load(body[i]) && next != body.end() && next->is<Consume>())
+    const Statement& statement = body[i];
+    Work one = statement.visit([&](const auto& node) { return cost_of(statement, node, threads); });
+    if (is_load(statement) && is_before_consume(body, i))
       arrives = std::max(arrives, std::exchange(one.chain, 0));
-    if (body[i].is<Consume>()) one.chain = std::max(one.chain, std::exchange(arrives, 0));
-    const auto uses = uses_of(body[i]);
-    const bool alone = body[i].is<For>() || body[i].is<If>() || body[i].is<Roles>();
-    double until = alone ? 0 : under_way.wait(uses);
-    if (alone)
-      for (const auto& [tensor, at] : under_way.arrive) until = std::max(until, at);
-    if (const auto* copy = body[i].as<Copy>(); copy && one.chain > 0 && moves_registers(*copy)) {
-      const double latency = is_load(body[i]) ? rates_.memory_latency : rates_.store_latency;
-      under_way.free = std::max({under_way.free, work.chain, until}) + one.chain - latency;
-      under_way.arrive.erase(copy->dst.tensor);
-      if (is_load(body[i])) {
-        under_way.arrive[copy->dst.tensor] = under_way.free + latency;
-        one.chain = one.issue / 4;
-      } else
-        one.chain -= latency;
-    }
+    if (statement.is<Consume>()) one.chain = std::max(one.chain, std::exchange(arrives, 0));
+    const auto uses = uses_of(statement);
+    const double until = awaited(statement, uses, under_way);
+    const double ready = std::max(work.chain, until);
+    if (const auto* copy = statement.as<Copy>(); copy && one.chain > 0 && moves_registers(*copy))
+      transfer(*copy, ready, one, under_way);
     one.chain += std::max(0.0, until - work.chain);
-    if (const auto* consume = body[i].as<Consume>()) {
-      runs_on = one.chain;
-      sums.clear();
-      for (const Statement& inner : consume->body)
-        if (const auto* mma = inner.as<Mma>()) sums.insert(mma->acc);
-      if (sums.empty() || !is_between_roles(sites, consume->pipeline)) runs_on = 0;
-      alike = 1 - 128.0 / std::max(128, threads);
-    } else if (const auto* meeting = body[i].as<ClusterReduce>()) {
-      runs_on = rates_.cluster_cycles;
-      alike = 0;
-      sums = {meeting->dst};
-    } else {
-      const bool needs = std::ranges::any_of(
-          uses, [&](const TensorUse& use) { return sums.count(use.tensor) > 0; });
-      const double hidden = std::min(one.chain, runs_on);
-      one.chain -= hidden * (needs ? alike : 1);
-      runs_on -= hidden;
-    }
+    if (const auto* consume = statement.as<Consume>())
+      running = running_after(*consume, one.chain, threads);
+    else if (const auto* meeting = statement.as<ClusterReduce>())
+      running = {.cycles = rates_.cluster_cycles, .alike = 0, .sums = {meeting->dst}};
+    else
+      hide(one, uses, running);
     work.add(one);
   }
   if (loops_.empty() && under_way.free > 0)
     work.chain = std::max(work.chain, under_way.free + rates_.store_latency);
   return work;
+}
+
+bool CostModel::is_load(const Statement& statement) const {
+  const auto* copy = statement.as<Copy>();
+  return copy && program.tensor(copy->src.tensor).scope == Scope::global;
+}
+
+// Whether nothing but loads and fills comes between statement i and a Consume.
+bool CostModel::is_before_consume(const Body& body, size_t i) const {
+  const auto here = body.begin() + static_cast<ptrdiff_t>(i);
+  const auto is_filler = [&](const Statement& s) { return is_load(s) || s.is<Fill>(); };
+  const auto next = std::find_if_not(here, body.end(), is_filler);
+  return next != body.end() && next->is<Consume>();
+}
+
+// When what the statement uses has arrived; of one with a body, when everything has.
+double CostModel::awaited(const Statement& statement, const std::vector<TensorUse>& uses,
+                          const Transfers& under_way) {
+  const bool branches = statement.is<For>() || statement.is<If>();
+  const bool has_body = branches || statement.is<Roles>();
+  if (!has_body) return under_way.wait(uses);
+  double until = 0;
+  for (const auto& [tensor, at] : under_way.arrive) until = std::max(until, at);
+  return until;
+}
+
+// The way between memory and registers is taken from `ready` on; the thread itself goes on.
+void CostModel::transfer(const Copy& copy, double ready, Work& one, Transfers& under_way) const {
+  const bool loads = program.tensor(copy.src.tensor).scope == Scope::global;
+  const double latency = loads ? rates_.memory_latency : rates_.store_latency;
+  under_way.free = std::max(under_way.free, ready) + one.chain - latency;
+  under_way.arrive.erase(copy.dst.tensor);
+  if (loads) {
+    under_way.arrive[copy.dst.tensor] = under_way.free + latency;
+    one.chain = one.issue / 4;
+  } else {
+    one.chain -= latency;
+  }
+}
+
+CostModel::Running CostModel::running_after(const Consume& consume, double chain,
+                                            int threads) const {
+  Running out;
+  for (const Statement& inner : consume.body)
+    if (const auto* mma = inner.as<Mma>()) out.sums.insert(mma->acc);
+  if (!out.sums.empty() && is_between_roles(sites, consume.pipeline)) out.cycles = chain;
+  out.alike = 1 - 128.0 / std::max(128, threads);
+  return out;
+}
+
+// What is done while sums run on costs nothing; what needs them, as far as it is `alike`.
+void CostModel::hide(Work& one, const std::vector<TensorUse>& uses, Running& running) {
+  const auto is_sum = [&](const TensorUse& use) { return running.sums.contains(use.tensor); };
+  const bool needs = std::ranges::any_of(uses, is_sum);
+  const double hidden = std::min(one.chain, running.cycles);
+  one.chain -= hidden * (needs ? running.alike : 1);
+  running.cycles -= hidden;
 }
 
 // By the threads themselves.
@@ -176,15 +230,17 @@ Work CostModel::cost_of(const Statement&, const For& node, int threads) {
   const double trips = trips_of(node);
   if (step < 1 || trips <= 0) return {};
   // A few rounds that a condition keeps apart are followed one by one.
-  const bool apart = trips <= 4 && std::ranges::any_of(node.body, [&](const Statement& s) {
-                       const auto* branch = s.as<If>();
-                       return branch && (branch->left.depends_on(node.variable) ||
-                                         branch->right.depends_on(node.variable));
-                     });
+  const auto branches_by_round = [&](const Statement& s) {
+    const auto* branch = s.as<If>();
+    if (!branch) return false;
+    return branch->left.depends_on(node.variable) || branch->right.depends_on(node.variable);
+  };
+  const bool apart = trips <= 4 && std::ranges::any_of(node.body, branches_by_round);
   loops_.push_back({node.variable, apart ? 1 : trips});
   Work work;
   const auto spread = spread_;
-  for (int64_t round = 0; round < (apart ? std::llround(trips) : 1); ++round) {
+  const int64_t rounds = apart ? std::llround(trips) : 1;
+  for (int64_t round = 0; round < rounds; ++round) {
     first_[node.variable] = node.begin.evaluate(first_) + round * step;
     std::vector<int64_t> begins = wave_.values(node.begin);
     for (int64_t& begin : begins) begin += round * step;
@@ -204,14 +260,16 @@ double CostModel::trips_of(const For& node) {
   for (Environment& at : spread_) {
     const int64_t begin = node.begin.evaluate(at);
     const int64_t step = std::max<int64_t>(1, node.step.evaluate(at));
-    const int64_t count = ceil_div(std::max<int64_t>(0, node.end.evaluate(at) - begin), step);
-    at[node.variable] = begin + scattered(trips.size(), std::max<int64_t>(1, count)) * step;
+    const int64_t extent = std::max<int64_t>(0, node.end.evaluate(at) - begin);
+    const int64_t count = ceil_div(extent, step);
+    const int64_t turn = scattered(trips.size(), std::max<int64_t>(1, count));
+    at[node.variable] = begin + turn * step;
     trips.push_back(static_cast<double>(count));
   }
   const auto [least, most] = std::ranges::minmax(trips);
-  return most <= least + 1
-             ? most
-             : std::reduce(trips.begin(), trips.end()) / static_cast<double>(trips.size());
+  if (most <= least + 1) return most;
+  const double sum = std::reduce(trips.begin(), trips.end());
+  return sum / static_cast<double>(trips.size());
 }
 
 Work CostModel::cost_of(const Statement&, const If& node, int threads) {
@@ -249,8 +307,8 @@ Work CostModel::cost_of(const Statement&, const Produce& node, int threads) {
     const auto* copy = s.as<Copy>();
     return copy && !copy->multicast.empty();
   });
-  fill_[node.pipeline] =
-      rates_.memory_latency * (shared ? 1.5 : 1) + work.l2_bytes / rates_.l2_bytes;
+  const double latency = rates_.memory_latency * (shared ? 1.5 : 1);
+  fill_[node.pipeline] = latency + work.l2_bytes / rates_.l2_bytes;
   work.chain = work.issue / std::max(1, threads / 32);
   return work;
 }
@@ -273,8 +331,9 @@ Work CostModel::cost_of(const Statement&, const Consume& node, int threads) {
   const double slots = program.pipeline(node.pipeline).stages - (roles ? node.mma_in_flight : 1);
   // The producing role comes first in the program; where a loop consumes before it produces, the
   // fill of its last round is known.
-  work.chain =
-      std::max(work.chain + 2 * rates_.barrier_cycles, fill_[node.pipeline] / std::max(1.0, slots));
+  const double with_barriers = work.chain + 2 * rates_.barrier_cycles;
+  const double stage_filled = fill_[node.pipeline] / std::max(1.0, slots);
+  work.chain = std::max(with_barriers, stage_filled);
   work.issue += 12.0 * threads / 32;
   return work;
 }

@@ -1,6 +1,7 @@
 // The cost model while it walks a program (cost.cpp says what it models). Private to this room.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 #include "synth/solve.h"
@@ -42,9 +43,9 @@ struct Wave {
     }
     std::vector<int64_t> all = values(index.left());
     const auto known = index.right().constant();
-    const std::vector<int64_t> other = known ? std::vector<int64_t>() : values(index.right());
-    for (size_t i = 0; i < blocks; ++i)
-      all[i] = tile::compute(index.op(), all[i], known ? *known : other[i]);
+    std::vector<int64_t> other(blocks, known.value_or(0));
+    if (!known) other = values(index.right());
+    for (size_t i = 0; i < blocks; ++i) all[i] = tile::compute(index.op(), all[i], other[i]);
     return all;
   }
 };
@@ -67,6 +68,7 @@ class CostModel : SynthesisContext {
   // Layouts and registers.
   double values(TensorId id) const;
   int resident_blocks() const;
+  double registers_named(const Statement& statement, const std::set<TensorId>& accumulators) const;
   double sectors(const Tile& global, const TvLayout& lanes, int vector) const;
   template <class Starts> double inside(const Tile& global, const Starts& start_along) const;
 
@@ -87,7 +89,21 @@ class CostModel : SynthesisContext {
     }
   };
 
+  // Sums that are under way while the statements behind them go on.
+  struct Running {
+    double cycles = 0;  // that are left of them
+    double alike = 0;   // the part of these that hides even what needs the sums
+    std::set<TensorId> sums = {};
+  };
+
   Work walk(const Body& body, int threads);
+  bool is_load(const Statement& statement) const;
+  bool is_before_consume(const Body& body, size_t i) const;
+  static double awaited(const Statement& statement, const std::vector<TensorUse>& uses,
+                        const Transfers& under_way);
+  void transfer(const Copy& copy, double ready, Work& one, Transfers& under_way) const;
+  Running running_after(const Consume& consume, double chain, int threads) const;
+  static void hide(Work& one, const std::vector<TensorUse>& uses, Running& running);
   bool moves_registers(const Copy& copy) const;
   Work cost_of(const Statement&, const For& node, int threads);
   double trips_of(const For& node);

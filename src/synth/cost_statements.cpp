@@ -1,8 +1,21 @@
 // What single statements cost: the work of a tile on each unit, the sectors that copies touch, the
 // DRAM traffic of a wave.
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "synth/cost_model.h"
+#include "synth/sites.h"
+#include "synth/solve.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 double CostModel::bytes_in(const Tile& tile) const {
@@ -11,7 +24,8 @@ double CostModel::bytes_in(const Tile& tile) const {
 
 double CostModel::values(TensorId id) const {
   const auto found = solution_.registers.find(id);
-  return found == solution_.registers.end() ? 1 : static_cast<double>(found->second.values());
+  if (found == solution_.registers.end()) return 1;
+  return static_cast<double>(found->second.values());
 }
 
 // 32-byte sectors that the lanes of one warp touch in one access.
@@ -40,9 +54,11 @@ double CostModel::inside(const Tile& global, const Starts& start_along) const {
     if (global.gathered_along(d)) continue;
     const int64_t start = start_along(d);
     const int64_t step = global.step_along(d);
-    const int64_t end =
-        std::clamp<int64_t>((tensor.shape[d] - start + step - 1) / step, 0, global.extent[d]);
-    const int64_t kept = end - std::clamp<int64_t>((step - 1 - start) / step, 0, end);
+    const int64_t extent = global.extent[d];
+    const int64_t steps_to_edge = (tensor.shape[d] - start + step - 1) / step;
+    const int64_t end = std::clamp<int64_t>(steps_to_edge, 0, extent);
+    const int64_t steps_before = (step - 1 - start) / step;  // of the tensor's first element
+    const int64_t kept = end - std::clamp<int64_t>(steps_before, 0, end);
     part *= static_cast<double>(kept) / static_cast<double>(global.extent[d]);
   }
   return part;
@@ -57,15 +73,15 @@ Work CostModel::cost_of(const Statement&, const Map& node, int threads) {
 }
 
 Work CostModel::compute(double per_thread, int threads) const {
-  return {.issue = per_thread * threads / 32, .chain = per_thread * std::max(1.0, threads / 128.0)};
+  const double groups = std::max(1.0, threads / 128.0);  // that share the SM's four schedulers
+  return {.issue = per_thread * threads / 32, .chain = per_thread * groups};
 }
 
 double CostModel::operations(const Value& value) const {
   double count = 0;
   if (value.kind == Value::Kind::op) {
-    static constexpr std::array kCheap = {ValueOp::add,   ValueOp::sub,  ValueOp::mul,
-                                          ValueOp::max,   ValueOp::min,  ValueOp::fma,
-                                          ValueOp::where, ValueOp::less, ValueOp::equal};
+    using enum ValueOp;
+    static constexpr std::array kCheap = {add, sub, mul, max, min, fma, where, less, equal};
     count = std::ranges::count(kCheap, value.op) > 0 ? 1 : rates_.special_issue;
   }
   for (const Value& operand : value.operands) count += operations(operand);
@@ -84,16 +100,16 @@ Work CostModel::cost_of(const Statement&, const Reduce& node, int threads) {
   const double steps = std::log2(static_cast<double>(lanes));
   work.issue += 3 * results * steps * threads / 32;
   work.chain += results * steps * rates_.shuffle_cycles / std::min(results, 4.0);
-  if (warps > 1)
-    work.chain += 2 * rates_.barrier_cycles + 2 * rates_.shared_latency +
-                  static_cast<double>(warps) * results;
+  const double exchange = 2 * rates_.barrier_cycles + 2 * rates_.shared_latency;
+  if (warps > 1) work.chain += exchange + static_cast<double>(warps) * results;
   return work;
 }
 
 // A scan is a reduction whose steps every element takes part in; a rearrangement crosses shared
 // memory, or shuffles.
 Work CostModel::cost_of(const Statement& statement, const Scan& node, int threads) {
-  Work work = cost_of(statement, Reduce{node.dst, node.src, node.axis, node.op}, threads);
+  const Reduce reduction{node.dst, node.src, node.axis, node.op};
+  Work work = cost_of(statement, reduction, threads);
   work.add(compute(values(node.src), threads));
   return work;
 }
@@ -102,8 +118,9 @@ Work CostModel::cost_of(const Statement& statement, const ConvertLayout& node, i
   Work work = compute(values(node.src), threads);
   const auto choice = solution_.choices.find(statement.id);
   if (choice == solution_.choices.end() || choice->second.scratch.dims.empty()) return work;
-  work.shared = 2 * values(node.src) * threads * bits_of(program.tensor(node.src).dtype) / 8 /
-                rates_.shared_bytes;
+  const int bits = bits_of(program.tensor(node.src).dtype);
+  const double bytes = 2 * values(node.src) * threads * bits / 8;  // there and back
+  work.shared = bytes / rates_.shared_bytes;
   work.chain += 2 * rates_.barrier_cycles + rates_.shared_latency + work.shared;
   return work;
 }
@@ -130,18 +147,21 @@ Work CostModel::cost_of(const Statement& statement, const Mma& node, int threads
     const double bytes = 32 * (n + (row.a_shared ? row.m : 0));  // of operands, a call
     const double tensor = calls * groups * row.cycles * n / 256;
     const double shared = calls * groups * bytes / rates_.shared_bytes;
-    return {.tensor = tensor,
-            .issue = calls * groups * 4 * 4,
-            .shared = shared,
-            .chain = std::max(tensor, shared) + rates_.shared_latency};
+    const double chain = std::max(tensor, shared) + rates_.shared_latency;
+    const double issue = calls * groups * 4 * 4;
+    return {.tensor = tensor, .issue = issue, .shared = shared, .chain = chain};
   }
-  const double calls = m / row.m * (n / std::max(1, row.n)) * (k / row.k) /
-                       (threads / static_cast<double>(row.threads));
+  const double columns = n / std::max(1, row.n);
+  const double units = threads / static_cast<double>(row.threads);
+  const double calls = m / row.m * columns * (k / row.k) / units;  // of one unit
   const double warps = threads / 32.0;
-  const double cycles = row.method == Method::mma_sync ? rates_.warp_matrix_cycles : 1.1;
-  return {.tensor = row.method == Method::mma_sync ? calls * cycles * warps / 4 : 0,
-          .issue = calls * warps * (row.method == Method::mma_sync ? 1 : 1.1),
-          .chain = calls * cycles * std::max(1.0, warps / 4)};
+  const bool on_tensor_cores = row.method == Method::mma_sync;
+  const double cycles = on_tensor_cores ? rates_.warp_matrix_cycles : 1.1;
+  Work work;
+  if (on_tensor_cores) work.tensor = calls * cycles * warps / 4;
+  work.issue = calls * warps * (on_tensor_cores ? 1 : 1.1);
+  work.chain = calls * cycles * std::max(1.0, warps / 4);
+  return work;
 }
 
 Work CostModel::cost_of(const Statement& statement, const Copy& node, int threads) {
@@ -149,14 +169,14 @@ Work CostModel::cost_of(const Statement& statement, const Copy& node, int thread
   if (sides.global) count_boxes(*sides.global);
   if (!sides.global && !sides.shared) {
     const bool rounds = program.tensor(node.dst.tensor).dtype == Dtype::tf32;
-    return compute(values(node.dst.tensor) * (rounds ? 2 * rates_.special_issue : 1), threads);
+    const double a_value = rounds ? 2 * rates_.special_issue : 1;
+    return compute(values(node.dst.tensor) * a_value, threads);
   }
   const InstructionChoice& choice = solution_.choices.at(statement.id);
   const Tile& memory = sides.global ? *sides.global : *sides.shared;
   const double warps = threads / 32.0;
-  const double part =
-      sides.global ? inside(memory, [&](size_t d) { return memory.offset[d].evaluate(first_); })
-                   : 1;
+  const auto start_along = [&](size_t d) { return memory.offset[d].evaluate(first_); };
+  const double part = sides.global ? inside(memory, start_along) : 1;
   Work work;
   if (choice.by(Method::tma)) {
     work.l2_bytes = bytes_in(memory) * part;
@@ -165,16 +185,16 @@ Work CostModel::cost_of(const Statement& statement, const Copy& node, int thread
         work.l2_bytes /= static_cast<double>(program.cluster[d]);
     work.shared = bytes_in(memory) / rates_.shared_bytes;
     work.issue = 16;
-    if (!sides.load)
-      work.chain =
-          rates_.store_latency + 2 * rates_.barrier_cycles + work.l2_bytes / rates_.l2_bytes;
+    const double store = rates_.store_latency + 2 * rates_.barrier_cycles;
+    if (!sides.load) work.chain = store + work.l2_bytes / rates_.l2_bytes;
     return work;
   }
   const TvLayout& tv =
       sides.registers ? solution_.registers.at(sides.registers->tensor) : choice.mapping;
   const TvLayout lanes = seen_from(tv, memory.extent);
   if (sides.global) {
-    const double accesses = std::max(1.0, static_cast<double>(tv.values()) / choice.vector);
+    const auto a_thread = static_cast<double>(tv.values());
+    const double accesses = std::max(1.0, a_thread / choice.vector);
     const double touched = sectors(memory, lanes, choice.vector);
     work.issue = accesses * warps * rates_.access_issue;
     work.l2_bytes = accesses * warps * touched * 32 * part;
@@ -188,9 +208,10 @@ Work CostModel::cost_of(const Statement& statement, const Copy& node, int thread
   const bool matrix = choice.by(Method::ldmatrix);
   const double bytes = shared.element_bits / 8.0;
   const double width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
-  const double accesses = std::max(1.0, static_cast<double>(lanes.values()) * bytes / width);
-  const double ways =
-      matrix ? 1 : layout::bank_conflict_ways(lanes, shared, std::max(1, static_cast<int>(width)));
+  const auto a_thread = static_cast<double>(lanes.values());
+  const double accesses = std::max(1.0, a_thread * bytes / width);
+  const int access_bytes = std::max(1, static_cast<int>(width));
+  const double ways = matrix ? 1 : layout::bank_conflict_ways(lanes, shared, access_bytes);
   work.issue = accesses * warps * rates_.access_issue / 2;
   work.shared = accesses * warps * std::max(1.0, 32.0 * width / rates_.shared_bytes) * ways;
   work.chain = rates_.shared_latency + work.shared + (sides.load ? 0 : rates_.barrier_cycles);
@@ -202,7 +223,8 @@ Work CostModel::cost_of(const Statement& statement, const Copy& node, int thread
 double CostModel::dram_bytes() const {
   const auto size_of = [&](TensorId id) {
     const Tensor& tensor = program.tensor(id);
-    return static_cast<double>(span_of(tensor.shape, tensor.strides)) * bits_of(tensor.dtype) / 8;
+    const auto elements = static_cast<double>(span_of(tensor.shape, tensor.strides));
+    return elements * bits_of(tensor.dtype) / 8;
   };
   double total = 0;
   double held = 0;
@@ -226,10 +248,10 @@ void CostModel::count_boxes(const Tile& tile) {
     if (boxes.insert(block).second)
       part += inside(tile, [&](size_t d) { return starts[d][block]; });
   double bytes = part * bytes_in(tile) * (blocks_ / static_cast<double>(wave_.blocks));
-  for (const Loop& loop : loops_)
-    if (std::ranges::any_of(tile.offset,
-                            [&](const Index& o) { return o.depends_on(loop.variable); }))
-      bytes *= loop.trips;
+  for (const Loop& loop : loops_) {
+    const auto moves = [&](const Index& offset) { return offset.depends_on(loop.variable); };
+    if (std::ranges::any_of(tile.offset, moves)) bytes *= loop.trips;
+  }
   traffic_[tile.tensor] += bytes;
 }
 }  // namespace warploom::synth

@@ -1,7 +1,17 @@
 // How a matrix statement's tile is spread over warps: every factorization of the warps into rows ×
 // columns, each warp owning one contiguous rectangle, so that neighbouring fragments can be loaded
 // by one wide matrix load. Cheapest means the fewest operand elements that the warps read together.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
 #include "synth/solve.h"
+#include "target/capabilities.h"
+#include "target/instruction.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {
@@ -17,7 +27,8 @@ struct Problem {
 // beyond those of the row's own layouts: threads that step along the third alone hold copies,
 // values that do are none of its own.
 TvLayout seen(const TvLayout& atom, const TvLayout& spread, size_t down, size_t across) {
-  TvLayout layout{{spread.tile[down], spread.tile[across]}, atom.thread, atom.value};
+  const layout::Coord tile = {spread.tile[down], spread.tile[across]};
+  TvLayout layout{tile, atom.thread, atom.value};
   for (const auto& [extent, step] : spread.thread)
     if (extent > 1) layout.thread.push_back({extent, {step[down], step[across]}});
   for (const auto& [extent, step] : spread.value)
@@ -45,11 +56,14 @@ void unit_tilings(const Instruction& row, const Problem& p, int threads,
     // of one
     const int64_t m = p.m / wm;
     const int64_t n = p.n / wn;
-    const TvLayout spread{
-        {p.m, p.n, p.k},
-        {{wm, {m, 0, 0}}, {wn, {0, n, 0}}},
-        {{n / columns, {0, columns, 0}}, {m / row.m, {row.m, 0, 0}}, {p.k / row.k, {0, 0, row.k}}}};
-    out.push_back(tiling_of(row, p, spread, static_cast<double>(p.k) * static_cast<double>(m + n)));
+    TvLayout spread{{p.m, p.n, p.k}, {}, {}};
+    spread.thread.push_back({wm, {m, 0, 0}});
+    spread.thread.push_back({wn, {0, n, 0}});
+    spread.value.push_back({n / columns, {0, columns, 0}});
+    spread.value.push_back({m / row.m, {row.m, 0, 0}});
+    spread.value.push_back({p.k / row.k, {0, 0, row.k}});
+    const double operands = static_cast<double>(p.k) * static_cast<double>(m + n);
+    out.push_back(tiling_of(row, p, spread, operands));
   }
 }
 
@@ -65,16 +79,26 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads,
     if (m * n > 128) continue;
     const int64_t vm = m % 4 == 0 ? 4 : 1;
     const int64_t vn = n % 4 == 0 ? 4 : 1;
-    const TvLayout spread{{p.m, p.n, p.k},
-                          {{tn, {0, vn, 0}}, {tm, {vm, 0, 0}}},
-                          {{vn, {0, 1, 0}},
-                           {n / vn, {0, vn * tn, 0}},
-                           {vm, {1, 0, 0}},
-                           {m / vm, {vm * tm, 0, 0}},
-                           {p.k, {0, 0, 1}}}};
-    out.push_back(
-        tiling_of(row, p, spread, static_cast<double>(p.k) * static_cast<double>(m + n) * 4));
+    TvLayout spread{{p.m, p.n, p.k}, {}, {}};
+    spread.thread.push_back({tn, {0, vn, 0}});
+    spread.thread.push_back({tm, {vm, 0, 0}});
+    spread.value.push_back({vn, {0, 1, 0}});
+    spread.value.push_back({n / vn, {0, vn * tn, 0}});
+    spread.value.push_back({vm, {1, 0, 0}});
+    spread.value.push_back({m / vm, {vm * tm, 0, 0}});
+    spread.value.push_back({p.k, {0, 0, 1}});
+    const double operands = static_cast<double>(p.k) * static_cast<double>(m + n);
+    out.push_back(tiling_of(row, p, spread, operands * 4));
   }
+}
+
+// What no division of the product between the threads gives.
+std::string unshared(const Instruction& row, const std::string& acc, int threads) {
+  if (row.method == Method::mma_sync)
+    return fmt::format("m and n of '{}' to be shared by {} warps in pieces of {}x{}", acc,
+                       threads / 32, row.m, row.n);
+  return fmt::format("m and n of '{}' to be shared evenly by {} threads, at most 128 elements each",
+                     acc, threads);
 }
 
 // Where the instruction cannot take its operand: registers are whole, shared tiles begin where the
@@ -111,17 +135,30 @@ std::string misfit(const Instruction& row, const Problem& p, int first, int thre
                        row.k);
   return "";
 }
+
+// Where the instruction wants its operands, if they do not lie there.
+std::string elsewhere(const Instruction& row, const Program& program, const Mma& mma) {
+  const Tensor& a = program.tensor(mma.a.tensor);
+  const Tensor& b = program.tensor(mma.b.tensor);
+  const bool a_shared = a.scope == Scope::shared;
+  const bool b_shared = b.scope == Scope::shared;
+  if (row.a_shared != a_shared || row.b_shared != b_shared) {
+    const auto memory = [](bool shared) { return shared ? "shared memory" : "registers"; };
+    const char* const for_a = memory(row.a_shared);
+    const char* const for_b = memory(row.b_shared);
+    return fmt::format("'{}' in {} and '{}' in {}", a.name, for_a, b.name, for_b);
+  }
+  std::string lacks = unreached(row, program, mma.a, mma.transpose_a ? 0 : 1);
+  if (lacks.empty()) lacks = unreached(row, program, mma.b, mma.transpose_b ? 1 : 0);
+  return lacks;
+}
 }  // namespace
 
 MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, int threads,
                              const target::Capabilities& capabilities) {
   const Tensor& acc = program.tensor(mma.acc);
   const Tensor& a = program.tensor(mma.a.tensor);
-  const Tensor& b = program.tensor(mma.b.tensor);
   const int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
-  const bool a_shared = a.scope == Scope::shared;
-  const bool b_shared = b.scope == Scope::shared;
-  const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
   const Problem problem{acc.shape[0], acc.shape[1], k, mma.transpose_a, mma.transpose_b};
   MatrixTilings out;
   std::set<std::string_view> types;
@@ -129,26 +166,15 @@ MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, 
     if (row.m == 0) continue;
     types.insert(name_of(row.operand));
     if (row.operand != a.dtype) continue;
-    std::string lacks;
-    if (row.a_shared != a_shared || row.b_shared != b_shared)
-      lacks = fmt::format("'{}' in {} and '{}' in {}", a.name, place(row.a_shared), b.name,
-                          place(row.b_shared));
-    if (lacks.empty()) lacks = unreached(row, program, mma.a, mma.transpose_a ? 0 : 1);
-    if (lacks.empty()) lacks = unreached(row, program, mma.b, mma.transpose_b ? 1 : 0);
+    std::string lacks = elsewhere(row, program, mma);
     if (lacks.empty()) lacks = misfit(row, problem, first, threads, acc.name, a.name);
     const size_t before = out.found.size();
     if (lacks.empty() && acc.dtype == row.accumulator && acc.shape.size() == 2)
       (row.method == Method::simt ? simt_tilings : unit_tilings)(row, problem, threads, out.found);
     if (out.found.size() > before) continue;
-    if (lacks.empty())
-      lacks =
-          row.method == Method::mma_sync
-              ? fmt::format("m and n of '{}' to be shared by {} warps in pieces of {}x{}", acc.name,
-                            threads / 32, row.m, row.n)
-              : fmt::format(
-                    "m and n of '{}' to be shared evenly by {} threads, at most 128 elements each",
-                    acc.name, threads);
-    out.lacks += fmt::format("{}{} wants {}", out.lacks.empty() ? "" : "; ", row.name, lacks);
+    if (lacks.empty()) lacks = unshared(row, acc.name, threads);
+    const char* const separator = out.lacks.empty() ? "" : "; ";
+    out.lacks += fmt::format("{}{} wants {}", separator, row.name, lacks);
   }
   if (out.found.empty() && out.lacks.empty())
     out.lacks = fmt::format("operands of a type that {} multiplies: {}", capabilities.arch,

@@ -10,7 +10,21 @@
 // (0,2)] [8 : (1,0)], value [2 : (0,1)] [2 : (8,0)] [2 : (0,8)]. A thread's 8 bytes are one access:
 // value digits get the strides 1, 2 and 4, thread digits 8 and 32. In the order of the coordinates
 // that is  (8:32)(2:2), (2:1)(4:8)(2:4).
+#include <fmt/format.h>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
+#include "synth/sites.h"
 #include "synth/solve.h"
+#include "synth/synthesize.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {
@@ -47,8 +61,10 @@ MemoryLayout prepacked_for(const TvLayout& seen, const Tensor& tensor) {
   for (size_t d = rank; d-- > 0; next *= tensor.shape[d] / seen.tile[d]) {
     if (exact) out.dims[d].clear();
     for (const auto& digit : digits[d]) out.dims[d].push_back(digit.second);
-    if (tensor.shape[d] > seen.tile[d])
-      out.dims[d].push_back({tensor.shape[d] / seen.tile[d], next});
+    if (tensor.shape[d] > seen.tile[d]) {
+      const int64_t tiles = tensor.shape[d] / seen.tile[d];
+      out.dims[d].push_back({tiles, next});
+    }
   }
   return out;
 }
@@ -58,26 +74,29 @@ void solve_prepacked(const SynthesisContext& question, Solution& solution) {
   std::map<TensorId, std::vector<std::pair<const Statement*, TvLayout>>> readers;
   for (const Site& site : question.sites)
     if (const auto* copy = site.statement->as<Copy>();
-        copy && question.program.tensor(copy->src.tensor).prepacked)
-      readers[copy->src.tensor].emplace_back(
-          site.statement, seen_from(solution.registers.at(copy->dst.tensor), copy->src.extent));
+        copy && question.program.tensor(copy->src.tensor).prepacked) {
+      const TvLayout& registers = solution.registers.at(copy->dst.tensor);
+      const TvLayout wanted = seen_from(registers, copy->src.extent);
+      readers[copy->src.tensor].emplace_back(site.statement, wanted);
+    }
   // As that reader wants it with whom all of them take the fewest accesses.
   for (const auto& [id, all] : readers) {
     double fewest = HUGE_VAL;
     for (const auto& [by, wanted] : all) {
       const MemoryLayout packed = prepacked_for(wanted, question.program.tensor(id));
       double accesses = 0;
-      for (const auto& reader : all)
-        accesses += static_cast<double>(reader.second.values()) /
-                    static_cast<double>(common_vector(reader.second, packed, 16));
+      for (const auto& [reader, layout] : all) {
+        const auto vector = static_cast<double>(common_vector(layout, packed, 16));
+        accesses += static_cast<double>(layout.values()) / vector;
+      }
       if (accesses >= fewest) continue;
       fewest = accesses;
       solution.prepacked[id] = packed;
-      solution.reasons[id] = {
-          by->id,
+      const int64_t bits = common_vector(wanted, packed, 16) * packed.element_bits;
+      const std::string why =
           fmt::format("tiles of {}, of a thread's values {} bits at a time, thread by thread",
-                      text_of(wanted.tile),
-                      common_vector(wanted, packed, 16) * packed.element_bits)};
+                      text_of(wanted.tile), bits);
+      solution.reasons[id] = {by->id, why};
     }
   }
 }

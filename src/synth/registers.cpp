@@ -1,5 +1,20 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "layout/tv_layout.h"
+#include "synth/sites.h"
 #include "synth/solve.h"
+#include "synth/synthesize.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {
@@ -21,7 +36,10 @@ std::optional<TvLayout> rescaled(const TvLayout& layout, int from, int to,
   for (auto* modes : {&out.thread, &out.value})
     for (layout::TvMode& mode : *modes) {
       if (from < to && mode.step.back() % ratio) return std::nullopt;
-      mode.step.back() = from < to ? mode.step.back() / ratio : mode.step.back() * ratio;
+      if (from < to)
+        mode.step.back() /= ratio;
+      else
+        mode.step.back() *= ratio;
     }
   if (from >= to) out.value.insert(out.value.begin(), {ratio, unit});
   return out;
@@ -42,11 +60,13 @@ class RegisterSolver : SynthesisContext {
 
   // Where `from` has a layout, `to` has the one that follows; `back`: only where it has none yet,
   // as a link the other way checks.
+  using Follow = std::function<Result<TvLayout>(const TvLayout&)>;
+
   struct Link {
     const Statement* by;
     TensorId from;
     TensorId to;
-    std::function<Result<TvLayout>(const TvLayout&)> follow;
+    Follow follow;
     bool back = false;
   };
 
@@ -75,9 +95,9 @@ Result<std::vector<Solution>> RegisterSolver::run() {
   if (first_error_ && first_error_->code == ErrorCode::kLayout)
     first_error_->code = ErrorCode::kNoLayout;
   if (first_error_) return fail(*first_error_);
+  const std::string found = fmt::format("none within {} nodes", kNodeBudget);
   return fail({ErrorCode::kNoLayout, "no register layouts fit the program", program.name,
-               "a solution", fmt::format("none within {} nodes", kNodeBudget),
-               "change the tile shape or the number of warps"});
+               "a solution", found, "change the tile shape or the number of warps"});
 }
 
 // The first refusal is the error of a search that finds nothing.
@@ -95,14 +115,16 @@ bool RegisterSolver::want(Solution& state, TensorId tensor, const TvLayout& layo
   if (fresh || place->second == layout || coalesce(place->second) == coalesce(layout)) return true;
   if (first_error_) return false;
   const Statement& first = *statement_with(program, state.reasons[tensor].by);
-  return refuse({ErrorCode::kNoLayout,
-                 fmt::format("two statements ask for different layouts of register tensor '{}'",
-                             program.tensor(tensor).name),
-                 place_of(by),
-                 fmt::format("{} ({}: {})", to_string(coalesce(place->second)), place_of(first),
-                             print(program, first)),
-                 fmt::format("{} (by: {})", to_string(coalesce(layout)), print(program, by)),
-                 "rearrange one of them, or give both the same tile shape"});
+  const std::string before = to_string(coalesce(place->second));
+  const std::string now = to_string(coalesce(layout));
+  Error error{ErrorCode::kNoLayout};
+  error.message = fmt::format("two statements ask for different layouts of register tensor '{}'",
+                              program.tensor(tensor).name);
+  error.place = place_of(by);
+  error.expected = fmt::format("{} ({}: {})", before, place_of(first), print(program, first));
+  error.found = fmt::format("{} (by: {})", now, print(program, by));
+  error.remedy = "rearrange one of them, or give both the same tile shape";
+  return refuse(std::move(error));
 }
 
 // What each kind of statement asks of its tensors' layouts.
@@ -123,8 +145,8 @@ void RegisterSolver::link(const Statement& by) {
         links_.push_back({&by, map->dst, id,
                           [shape](const TvLayout& of) { return broadcast_operand(of, *shape); }});
   } else if (const auto* reduce = by.as<Reduce>()) {
-    links_.push_back({&by, reduce->src, reduce->dst,
-                      [=](const TvLayout& of) { return layout::reduce(of, reduce->axis); }});
+    const auto reduced = [=](const TvLayout& of) { return layout::reduce(of, reduce->axis); };
+    links_.push_back({&by, reduce->src, reduce->dst, reduced});
   } else if (const auto* scan = by.as<Scan>()) {
     both(scan->src, scan->dst, [=](const TvLayout& layout, TensorId from, TensorId to) {
       return layout::reduce(layout, scan->axis).and_then([&](const TvLayout&) {
@@ -200,19 +222,23 @@ Error RegisterSolver::no_matrix_instruction(const Site& site, const Mma& mma,
                                             const std::string& lacks) const {
   const auto operand = [&](const Tile& tile) {
     const Tensor& tensor = program.tensor(tile.tensor);
+    const bool shared = tensor.scope == Scope::shared;
+    const char* const memory = shared ? "shared memory" : "registers";
     return fmt::format("'{}' {} {} in {}", tensor.name, name_of(tensor.dtype), text_of(tile.extent),
-                       tensor.scope == Scope::shared ? "shared memory" : "registers");
+                       memory);
   };
   const Tensor& acc = program.tensor(mma.acc);
-  std::string found = fmt::format(
-      "{}: '{}' {} {}, {}, {}, {} warps", print(program, *site.statement), acc.name,
-      name_of(acc.dtype), text_of(acc.shape), operand(mma.a), operand(mma.b), site.threads / 32);
-  return {ErrorCode::kNoInstruction,
-          fmt::format("no matrix instruction of {} fits a statement", capabilities.arch),
-          place_of(*site.statement),
-          lacks,
-          std::move(found),
-          "change the tile shape, the number of warps, the type or where the operands live"};
+  const std::string sums =
+      fmt::format("'{}' {} {}", acc.name, name_of(acc.dtype), text_of(acc.shape));
+  const std::string operands = fmt::format("{}, {}", operand(mma.a), operand(mma.b));
+  const std::string statement = print(program, *site.statement);
+  Error error{ErrorCode::kNoInstruction};
+  error.message = fmt::format("no matrix instruction of {} fits a statement", capabilities.arch);
+  error.place = place_of(*site.statement);
+  error.expected = lacks;
+  error.found = fmt::format("{}: {}, {}, {} warps", statement, sums, operands, site.threads / 32);
+  error.remedy = "change the tile shape, the number of warps, the type or where the operands live";
+  return error;
 }
 
 // The open register tensor that a copy touches: by a global copy before one that asks for less,
@@ -226,8 +252,8 @@ const Site* RegisterSolver::widest_open_copy(const Solution& state) const {
       if (!sides.registers || (!sides.global && !sides.shared) ||
           state.registers.count(sides.registers->tensor))
         continue;
-      const std::pair of{sides.global && !program.tensor(sides.global->tensor).prepacked,
-                         elements_of(site)};
+      const bool from_global = sides.global && !program.tensor(sides.global->tensor).prepacked;
+      const std::pair of{from_global, elements_of(site)};
       if (of > most) {
         best = &site;
         most = of;
@@ -237,7 +263,8 @@ const Site* RegisterSolver::widest_open_copy(const Solution& state) const {
 }
 
 int64_t RegisterSolver::elements_of(const Site& copy) const {
-  return element_count(sides_of(program, std::get<Copy>(copy.statement->node)).registers->extent);
+  const Sides sides = sides_of(program, std::get<Copy>(copy.statement->node));
+  return element_count(sides.registers->extent);
 }
 
 // Where one side of a rearrangement, larger than what is open besides, is known: the layout with
@@ -248,9 +275,10 @@ bool RegisterSolver::lead_on_from_conversion(const Solution& state, int64_t open
     if (!node || state.registers.count(node->src) == state.registers.count(node->dst)) continue;
     const bool forward = state.registers.count(node->src) > 0;
     if (element_count(program.tensor(node->dst).shape) <= open) continue;
-    const TvLayout layout =
-        flipped(state.registers.at(forward ? node->src : node->dst), node->transpose);
-    return leads_on(state, forward ? node->dst : node->src, layout, *site.statement);
+    const TensorId known = forward ? node->src : node->dst;
+    const TensorId open_side = forward ? node->dst : node->src;
+    const TvLayout layout = flipped(state.registers.at(known), node->transpose);
+    return leads_on(state, open_side, layout, *site.statement);
   }
   return false;
 }
@@ -262,15 +290,16 @@ void RegisterSolver::try_vectors(const Solution& state, const Site& site) {
   const Tile* global = program.tensor(copy.src.tensor).prepacked ? nullptr : sides.global;
   const auto wide = wide_dims(side->extent);
   size_t contiguous = wide.empty() ? 0 : wide.back();
-  if (global)
-    contiguous =
-        met_by(*side, *global, contiguous_dim(program.tensor(global->tensor))).value_or(contiguous);
-  int width = global ? vector_limit(program, bounds, *global)
-                     : 128 / bits_of(program.tensor(copy.dst.tensor).dtype);
+  int width = 128 / bits_of(program.tensor(copy.dst.tensor).dtype);
+  if (global) {
+    const auto in_memory = contiguous_dim(program.tensor(global->tensor));
+    contiguous = met_by(*side, *global, in_memory).value_or(contiguous);
+    width = vector_limit(program, bounds, *global);
+  }
   const int least = per_byte(program.tensor(side->tensor).dtype);
   for (; width >= least; width /= 2) {
-    const auto layout =
-        layout::coalesced(program.tensor(side->tensor).shape, contiguous, width, site.threads);
+    const layout::Coord& shape = program.tensor(side->tensor).shape;
+    const auto layout = layout::coalesced(shape, contiguous, width, site.threads);
     if (!layout && width == least) refuse(not_spread(program, site, side->tensor));
     if (layout && leads_on(state, side->tensor, *layout, *site.statement))
       return;  // narrower ones only where it leads nowhere
@@ -315,14 +344,16 @@ Result<std::vector<Solution>> solve_registers(const SynthesisContext& question) 
 
 Error not_spread(const Program& program, const Site& site, TensorId tensor) {
   const Tensor& of = program.tensor(tensor);
-  return {ErrorCode::kNoLayout,
-          fmt::format("the threads of a statement cannot be spread evenly over '{}'", of.name),
-          place_of(*site.statement),
-          fmt::format("extents of '{}' that share their factors with {} threads, or fewer elements "
-                      "than threads",
-                      of.name, site.threads),
-          fmt::format("{}: {} over {} threads", print(program, *site.statement), text_of(of.shape),
-                      site.threads),
-          "pad the tile, or change the number of warps"};
+  const std::string statement = print(program, *site.statement);
+  Error error{ErrorCode::kNoLayout};
+  error.message =
+      fmt::format("the threads of a statement cannot be spread evenly over '{}'", of.name);
+  error.place = place_of(*site.statement);
+  error.expected = fmt::format(
+      "extents of '{}' that share their factors with {} threads, or fewer elements than threads",
+      of.name, site.threads);
+  error.found = fmt::format("{}: {} over {} threads", statement, text_of(of.shape), site.threads);
+  error.remedy = "pad the tile, or change the number of warps";
+  return error;
 }
 }  // namespace warploom::synth

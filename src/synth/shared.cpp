@@ -1,5 +1,19 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "synth/shared_solver.h"
+#include "synth/sites.h"
+#include "synth/solve.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 using layout::Coord;
@@ -30,18 +44,23 @@ std::vector<Use> SharedSolver::uses_of(TensorId id) const {
       if (copy->src.tensor == id) uses.push_back({&site, &copy->src, &copy->dst});
       if (copy->dst.tensor == id) uses.push_back({&site, &copy->dst, &copy->src});
     } else if (const auto* mma = site.statement->as<Mma>()) {
-      if (mma->a.tensor == id)
-        uses.push_back({&site, &mma->a, nullptr, mma, mma->transpose_a ? 0u : 1u});
-      if (mma->b.tensor == id)
-        uses.push_back({&site, &mma->b, nullptr, mma, mma->transpose_b ? 1u : 0u});
+      const size_t k_of_a = mma->transpose_a ? 0 : 1;
+      const size_t k_of_b = mma->transpose_b ? 1 : 0;
+      if (mma->a.tensor == id) uses.push_back({&site, &mma->a, nullptr, mma, k_of_a});
+      if (mma->b.tensor == id) uses.push_back({&site, &mma->b, nullptr, mma, k_of_b});
     }
   }
   return uses;
 }
 
+tile::StatementId SharedSolver::first_user(const std::vector<Use>& uses) {
+  return uses.empty() ? kNoStatement : uses.front().site->statement->id;
+}
+
 // The dimension of the shared tensor that meets the other side's contiguous dimension.
 std::optional<size_t> SharedSolver::met_contiguous(const Use& use) const {
-  return met_by(*use.shared, *use.other, contiguous_dim(program.tensor(use.other->tensor)));
+  const Tensor& other = program.tensor(use.other->tensor);
+  return met_by(*use.shared, *use.other, contiguous_dim(other));
 }
 
 // Row by row, so that windows are sums of strides.
@@ -58,8 +77,7 @@ Status SharedSolver::solve(TensorId id) {
     const auto strides = tensor.strides.empty() ? dense_strides(tensor.shape) : tensor.strides;
     for (size_t d = 0; d < strides.size(); ++d)
       layout.dims.push_back({{tensor.shape[d], strides[d]}});
-    solution_.reasons[id] = {uses.empty() ? kNoStatement : uses.front().site->statement->id,
-                             "row by row, as windows count"};
+    solution_.reasons[id] = {first_user(uses), "row by row, as windows count"};
     return ok();
   }
   const Use* engine = nullptr;
@@ -81,8 +99,8 @@ const Instruction& SharedSolver::matrix_of(const Use& use) const {
 
 // "mma acc += a * b (gemm.tile:20)"
 std::string SharedSolver::quoted(const Use& use) const {
-  return fmt::format("{} ({})", print(program, *use.site->statement),
-                     place_of(*use.site->statement));
+  const Statement& statement = *use.site->statement;
+  return fmt::format("{} ({})", print(program, statement), place_of(statement));
 }
 
 Status SharedSolver::solve_swizzle_atoms(TensorId id, const Tensor& tensor,
@@ -94,45 +112,51 @@ Status SharedSolver::solve_swizzle_atoms(TensorId id, const Tensor& tensor,
                                     // matrix that is not contiguous along k
   for (const Use& use : uses) {
     if (!use.mma || use.k_dim == contiguous) continue;
-    if (use.shared->offset[contiguous].known_divisor() % kPattern != 0)
-      return fail(
-          {ErrorCode::kNoLayout,
-           fmt::format("shared tensor '{}': a tile begins within a pattern of its layout",
-                       tensor.name),
-           place_of(*use.site->statement),
-           fmt::format("a start at multiples of {} along dimension {}", kPattern, contiguous),
-           quoted(use), "let tiles begin there, or the tensor be contiguous along k"});
-    if (!matrix_of(use).transposable)
-      return fail(
-          {ErrorCode::kNoLayout,
-           fmt::format(
-               "shared tensor '{}': the matrix instruction and {} ask for different contiguous "
-               "dimensions",
-               tensor.name, engine ? "TMA" : "another one"),
-           place_of(*use.site->statement),
-           fmt::format("dimension {} (k) contiguous, for {}: {}", use.k_dim, matrix_of(use).name,
-                       quoted(use)),
-           fmt::format("dimension {} contiguous, by: {}", contiguous, quoted(first)),
-           "transpose the global operand first (a prepare or transpose program), or use a 16-bit "
-           "type"});
+    Error error{ErrorCode::kNoLayout};
+    error.place = place_of(*use.site->statement);
+    if (use.shared->offset[contiguous].known_divisor() % kPattern != 0) {
+      error.message = fmt::format(
+          "shared tensor '{}': a tile begins within a pattern of its layout", tensor.name);
+      error.expected =
+          fmt::format("a start at multiples of {} along dimension {}", kPattern, contiguous);
+      error.found = quoted(use);
+      error.remedy = "let tiles begin there, or the tensor be contiguous along k";
+      return fail(std::move(error));
+    }
+    if (!matrix_of(use).transposable) {
+      error.message = fmt::format(
+          "shared tensor '{}': the matrix instruction and {} ask for different contiguous "
+          "dimensions",
+          tensor.name, engine ? "TMA" : "another one");
+      error.expected = fmt::format("dimension {} (k) contiguous, for {}: {}", use.k_dim,
+                                   matrix_of(use).name, quoted(use));
+      error.found = fmt::format("dimension {} contiguous, by: {}", contiguous, quoted(first));
+      error.remedy =
+          "transpose the global operand first (a prepare or transpose program), or use a 16-bit "
+          "type";
+      return fail(std::move(error));
+    }
   }
   const int64_t bytes = bytes_of(tensor.dtype, tensor.shape[contiguous]);
   if (const auto panel = static_cast<int>(swizzle_atom_of(bytes))) {
-    solution_.shared[id] =
-        layout::swizzle_atoms(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
+    const int bits = bits_of(tensor.dtype);
+    solution_.shared[id] = layout::swizzle_atoms(tensor.shape, contiguous, panel, bits);
     const Use& by = matrix ? *matrix : *engine;
-    solution_.reasons[id] = {
-        by.site->statement->id,
+    const char* const unit = matrix ? "matrix unit" : "TMA unit";
+    const std::string why =
         fmt::format("{}-byte panels, as the {} reads them, contiguous along dimension {}", panel,
-                    matrix ? "matrix unit" : "TMA unit", contiguous)};
+                    unit, contiguous);
+    solution_.reasons[id] = {by.site->statement->id, why};
     return ok();
   }
-  return fail({ErrorCode::kNoLayout,
-               fmt::format("shared tensor '{}' is too narrow for the matrix unit", tensor.name),
-               place_of(*first.site->statement),
-               fmt::format("dimension {} contiguous, of a multiple of 32 bytes, by: {}", contiguous,
-                           quoted(first)),
-               fmt::format("{}: {} bytes", text_of(tensor.shape), bytes), "use a wider tile"});
+  Error error{ErrorCode::kNoLayout};
+  error.message = fmt::format("shared tensor '{}' is too narrow for the matrix unit", tensor.name);
+  error.place = place_of(*first.site->statement);
+  error.expected = fmt::format("dimension {} contiguous, of a multiple of 32 bytes, by: {}",
+                               contiguous, quoted(first));
+  error.found = fmt::format("{}: {} bytes", text_of(tensor.shape), bytes);
+  error.remedy = "use a wider tile";
+  return fail(std::move(error));
 }
 
 // Nothing but copies by threads: try each dimension as the contiguous one, with the best swizzle
@@ -146,16 +170,17 @@ Status SharedSolver::solve_free(TensorId id, const Tensor& tensor, const std::ve
     double cost = 0;
     const auto accesses = accesses_of(uses, layout, contiguous, cost);
     if (tensor.pipeline >= 0 || rank == 2) layout.swizzle = choose_swizzle(accesses, layout);
-    for (const SharedAccess& access : accesses)
-      cost += static_cast<double>(access.registers.values() * access.registers.threads()) *
-              bits_of(tensor.dtype) / 8 / access.access_bytes *
-              bank_conflict_ways(access.registers, layout, access.access_bytes);
+    for (const auto& [registers, bytes] : accesses) {
+      const auto elements = static_cast<double>(registers.values() * registers.threads());
+      const double count = elements * bits_of(tensor.dtype) / 8 / bytes;
+      cost += count * bank_conflict_ways(registers, layout, bytes);
+    }
     if (best_cost >= 0 && cost >= best_cost) continue;
     best_cost = cost;
     solution_.shared[id] = layout;
-    solution_.reasons[id] = {
-        uses.empty() ? kNoStatement : uses.front().site->statement->id,
-        fmt::format("the cheapest order and swizzle for its {} uses", uses.size())};
+    const std::string why =
+        fmt::format("the cheapest order and swizzle for its {} uses", uses.size());
+    solution_.reasons[id] = {first_user(uses), why};
   }
   return ok();
 }
@@ -179,14 +204,15 @@ std::vector<SharedAccess> SharedSolver::accesses_of(const std::vector<Use>& uses
     }
     if (scope_of(*use.other) != Scope::reg) continue;
     const TvLayout tv = seen_from(solution_.registers.at(use.other->tensor), use.shared->extent);
-    const bool matrix =
-        matrix_row(std::get<Copy>(use.site->statement->node), tv, layout, contiguous).first !=
-        nullptr;
+    const Copy& copy = std::get<Copy>(use.site->statement->node);
+    const bool matrix = matrix_row(copy, tv, layout, contiguous).first != nullptr;
     if (matrix) {  // 8 rows of 16 bytes: one phase of a matrix access
       Coord down(tv.tile.size(), 0);
       Coord along = down;
       down[1 - contiguous] = along[contiguous] = 1;
-      accesses.push_back({{tv.tile, {{8, down}}, {{128 / layout.element_bits, along}}}, 16});
+      const int64_t in_row = 128 / layout.element_bits;
+      const TvLayout phase{tv.tile, {{8, down}}, {{in_row, along}}};
+      accesses.push_back({phase, 16});
     }
     if (const auto width = common_vector(tv, layout, 16) * layout.element_bits / 8;
         !matrix && width > 0)

@@ -41,6 +41,7 @@ class SharedSolver : SynthesisContext {
 
   const Instruction* row_of(Method method, const Copy& copy, bool transpose = false) const;
   std::vector<Use> uses_of(TensorId id) const;
+  static tile::StatementId first_user(const std::vector<Use>& uses);
   // The first demand of tma that a copy does not meet; nothing where tma can carry it out.
   std::optional<Unmet> tma_lacks(const Site& site, const Copy& copy) const;
   std::optional<size_t> met_contiguous(const Use& use) const;

@@ -1,4 +1,19 @@
 #include "synth/sites.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {
@@ -72,21 +87,26 @@ const Statement* first_use(const std::vector<Site>& sites, TensorId tensor) {
 }
 
 tl::unexpected<Error> too_much(const Program& program, const std::map<TensorId, int64_t>& bytes,
-                               std::string message, int64_t most, int64_t all, std::string remedy) {
+                               const std::string& message, int64_t most, int64_t all,
+                               const std::string& remedy) {
   std::string found;
   std::pair<TensorId, int64_t> largest = {-1, 0};
   for (const auto& [id, taken] : bytes) {
     const Tensor& tensor = program.tensor(id);
-    const std::string slots =
-        tensor.pipeline < 0 ? "" : fmt::format("{} x ", program.pipeline(tensor.pipeline).stages);
-    found += fmt::format("{}'{}' {}{} {}", found.empty() ? "" : ", ", tensor.name, slots,
-                         text_of(tensor.shape), taken);
+    std::string slots;
+    if (tensor.pipeline >= 0)
+      slots = fmt::format("{} x ", program.pipeline(tensor.pipeline).stages);
+    if (!found.empty()) found += ", ";
+    found += fmt::format("'{}' {}{} {}", tensor.name, slots, text_of(tensor.shape), taken);
     if (taken > largest.second) largest = {id, taken};
   }
   const Statement* use = first_use(sites_of(program), largest.first);
-  return fail({ErrorCode::kResourceLimit, std::move(message),
-               use ? place_of(*use) : place_of(program), fmt::format("at most {} bytes", most),
-               fmt::format("{} bytes: {}", all, found), std::move(remedy)});
+  Error error{ErrorCode::kResourceLimit, message};
+  error.place = use ? place_of(*use) : place_of(program);
+  error.expected = fmt::format("at most {} bytes", most);
+  error.found = fmt::format("{} bytes: {}", all, found);
+  error.remedy = remedy;
+  return fail(std::move(error));
 }
 
 std::optional<size_t> met_by(const Tile& mine, const Tile& other, std::optional<size_t> dim) {
@@ -117,7 +137,10 @@ int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile)
 
 // Ranges of index expressions.
 IndexRanges::IndexRanges(const Program& program) {
-  for (int d = 0; d < 3; ++d) loops_[block(d).name()] = {{0, program.grid[d] - 1}, 0, 1};
+  for (int d = 0; d < 3; ++d) {
+    const Range blocks{0, program.grid[d] - 1};
+    loops_[block(d).name()] = {blocks, 0, 1};
+  }
   loops_["cluster_rank"] = {{0, cluster_size(program) - 1}, 0, 1};
 }
 
@@ -128,7 +151,8 @@ void IndexRanges::enter(const For& loop) {
   if (const auto step = loop.step.constant();
       step && *step > 0 && loop.begin.constant() && loop.end.constant())
     last -= (last - begin.low) % *step;
-  loops_[loop.variable] = {{begin.low, std::max(begin.low, last)}, loop.begin, loop.step};
+  const Range range{begin.low, std::max(begin.low, last)};
+  loops_[loop.variable] = {range, loop.begin, loop.step};
 }
 
 Range IndexRanges::of(const Index& index) const {
@@ -142,7 +166,9 @@ Range IndexRanges::of(const Index& index) const {
   const bool modulo = index.op() == IndexOp::mod;
   if ((modulo || index.op() == IndexOp::div) && b.low <= 0) return {-kFar, kFar};
   if (modulo && a.low >= 0 && a.high < b.low) return a;
-  if (modulo) return {0, a.low < 0 ? b.high - 1 : std::min(a.high, b.high - 1)};
+  const int64_t largest_rest = b.high - 1;
+  if (modulo && a.low < 0) return {0, largest_rest};
+  if (modulo) return {0, std::min(a.high, largest_rest)};
   Range out{kFar, -kFar};
   for (const int64_t left : {a.low, a.high})
     for (const int64_t right : {b.low, b.high}) {
@@ -157,8 +183,8 @@ bool IndexRanges::divisible(const Index& index, int64_t by) const {
     const auto found = loops_.find(name);
     if (found == loops_.end()) return false;
     const auto& [range, begin, step] = found->second;
-    return range.low == range.high ? range.low % by == 0
-                                   : divisible(begin, by) && divisible(step, by);
+    if (range.low == range.high) return range.low % by == 0;
+    return divisible(begin, by) && divisible(step, by);
   });
 }
 
@@ -169,7 +195,8 @@ Bounds::Bounds(const Program& program) : IndexRanges(program) {
       const Range before = known == loops_.end() ? Range{kFar, -kFar} : known->second.range;
       enter(*loop);
       Range& all = loops_[loop->variable].range;
-      all = {std::min(all.low, before.low), std::max(all.high, before.high)};
+      all.low = std::min(all.low, before.low);
+      all.high = std::max(all.high, before.high);
     }
 }
 
@@ -180,7 +207,8 @@ bool Bounds::may_exceed(const Program& program, const Tile& tile, size_t dim) co
   // on whole multiples cannot straddle the edge, but may lie outside altogether, so only a bound
   // rules them out: round the largest offset down.
   const int64_t divisor = tile.offset[dim].known_divisor();
-  return reach.low < 0 ||
-         reach.high / divisor * divisor + tile.reach(dim) > program.tensor(tile.tensor).shape[dim];
+  const int64_t last_start = reach.high / divisor * divisor;
+  const int64_t size = program.tensor(tile.tensor).shape[dim];
+  return reach.low < 0 || last_start + tile.reach(dim) > size;
 }
 }  // namespace warploom::synth

@@ -1,6 +1,8 @@
 // Sites: every statement of a program with where it stands, flattened once so that the passes of
 // synthesis are plain loops.
 #pragma once
+#include <map>
+#include <optional>
 #include "base/error.h"
 #include "tile/program.h"
 
@@ -79,7 +81,8 @@ const Statement* first_use(const std::vector<Site>& sites, TensorId tensor);
 
 // resource-limit where tensors take more than `most` bytes, at the first use of the largest.
 tl::unexpected<Error> too_much(const Program& program, const std::map<TensorId, int64_t>& bytes,
-                               std::string message, int64_t most, int64_t all, std::string remedy);
+                               const std::string& message, int64_t most, int64_t all,
+                               const std::string& remedy);
 
 // The dimension of `mine` along which neighbours are those along `dim` of `other`, where the two
 // tiles meet in a copy.

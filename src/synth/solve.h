@@ -1,6 +1,7 @@
 // The passes of synthesis, each a file of its own: register layouts, shared layouts with the
 // instruction of every copy, and the predicted time.
 #pragma once
+#include <optional>
 #include "synth/sites.h"
 #include "synth/synthesize.h"
 

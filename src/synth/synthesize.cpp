@@ -1,6 +1,19 @@
 #include "synth/synthesize.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "synth/sites.h"
 #include "synth/solve.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {
@@ -20,30 +33,32 @@ Status check_cluster(const SynthesisContext& question) {
   if (blocks <= question.capabilities.max_cluster) return ok();
   const auto reduce = std::ranges::find_if(
       question.sites, [](const Site& site) { return site.statement->is<ClusterReduce>(); });
-  return fail(
-      {ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows",
-       reduce == question.sites.end() ? place_of(question.program) : place_of(*reduce->statement),
-       fmt::format("at most {} blocks a cluster on {}", question.capabilities.max_cluster,
-                   question.capabilities.arch),
-       fmt::format("cluster({}, {}, {}): {} blocks", question.program.cluster[0],
-                   question.program.cluster[1], question.program.cluster[2], blocks),
-       "take a smaller cluster, or let a second program reduce what the blocks wrote"});
+  const target::Capabilities& card = question.capabilities;
+  const auto& cluster = question.program.cluster;
+  Error error{ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows"};
+  error.place = place_of(question.program);
+  if (reduce != question.sites.end()) error.place = place_of(*reduce->statement);
+  error.expected = fmt::format("at most {} blocks a cluster on {}", card.max_cluster, card.arch);
+  error.found =
+      fmt::format("cluster({}, {}, {}): {} blocks", cluster[0], cluster[1], cluster[2], blocks);
+  error.remedy = "take a smaller cluster, or let a second program reduce what the blocks wrote";
+  return fail(std::move(error));
 }
 
 Status check_budgets(const SynthesisContext& question, const Site& site, const Roles& roles) {
   int64_t total = 0;
   std::string found;
-  const auto refuse = [&](std::string expected) {
-    return fail({ErrorCode::kResourceLimit,
-                 "the roles' registers are none that the target can hand out",
-                 place_of(*site.statement), std::move(expected), found,
+  const auto refuse = [&](const std::string& expected) {
+    const std::string message = "the roles' registers are none that the target can hand out";
+    const std::string place = place_of(*site.statement);
+    return fail({ErrorCode::kResourceLimit, message, place, expected, found,
                  "change the roles' registers or warps"});
   };
   for (const Role& role : roles.roles) {
     const int each = role.registers ? role.registers : fair_share(question);
     const int threads = role.warps * 32;
-    found += fmt::format("{}role '{}' {} x {} registers", found.empty() ? "" : ", ", role.name,
-                         threads, each);
+    if (!found.empty()) found += ", ";
+    found += fmt::format("role '{}' {} x {} registers", role.name, threads, each);
     if (role.registers && !question.capabilities.has_wgmma)
       return refuse(fmt::format("no budgets: {} cannot move registers between warps",
                                 question.capabilities.arch));
@@ -72,64 +87,81 @@ Status check_limits(const SynthesisContext& question) {
     for (const TensorUse& use : uses_of(statement)) {
       const Tensor& tensor = question.program.tensor(use.tensor);
       if (!use.tile || tensor.scope != Scope::reg || use.tile->extent == tensor.shape) continue;
-      return fail({ErrorCode::kNoInstruction,
-                   fmt::format("a statement works on part of register tensor '{}'", tensor.name),
-                   place_of(statement),
-                   fmt::format("all of '{}', {}: its elements are spread over the threads",
-                               tensor.name, text_of(tensor.shape)),
-                   fmt::format("{}: {} of it", print(question.program, statement),
-                               text_of(use.tile->extent)),
-                   "give the part a register tensor of its own, or cut it out of a shared tensor"});
+      Error error{ErrorCode::kNoInstruction};
+      error.message = fmt::format("a statement works on part of register tensor '{}'", tensor.name);
+      error.place = place_of(statement);
+      error.expected = fmt::format("all of '{}', {}: its elements are spread over the threads",
+                                   tensor.name, text_of(tensor.shape));
+      const std::string text = print(question.program, statement);
+      error.found = fmt::format("{}: {} of it", text, text_of(use.tile->extent));
+      error.remedy = "give the part a register tensor of its own, or cut it out of a shared tensor";
+      return fail(std::move(error));
     }
   }
   return ok();
 }
 
-// After it: a register tensor alone must fit in the registers that a thread of its role has.
+// After it: the register side of a copy must meet whole dimensions of the other side.
+Status check_meeting(const SynthesisContext& question, const Solution& solution, const Site& site,
+                     const Tile& side, const Tile& other) {
+  const auto known = solution.registers.find(side.tensor);
+  if (known == solution.registers.end() || meets_whole(known->second, other.extent)) return ok();
+  const std::string statement = print(question.program, *site.statement);
+  Error error{ErrorCode::kNoLayout};
+  error.message =
+      fmt::format("a thread's elements of '{}' straddle dimensions that meet one of its own",
+                  question.program.tensor(side.tensor).name);
+  error.place = place_of(*site.statement);
+  error.expected = "extents of powers of two where several dimensions meet one";
+  error.found =
+      fmt::format("{}: {} and {}", statement, text_of(side.extent), text_of(other.extent));
+  error.remedy = "change the extents, or copy row by row";
+  return fail(std::move(error));
+}
+
+// A register tensor alone must fit in the registers that a thread of its role has, `role` null
+// where there are none.
+Status check_tensor(const SynthesisContext& question, const TvLayout& layout, const Tensor& tensor,
+                    const Site& site, const Role* role) {
+  const int budget = role && role->registers ? role->registers : fair_share(question);
+  const int64_t most = std::min(budget, kMostRegisters);
+  const int least = per_byte(tensor.dtype);
+  Error error{ErrorCode::kNoLayout};
+  error.place = place_of(*site.statement);
+  if (layout.values() % least) {
+    error.message = fmt::format("a thread holds no whole bytes of '{}'", tensor.name);
+    error.expected = fmt::format("{} elements, or a multiple", least);
+    error.found = to_string(coalesce(layout));
+    error.remedy = "use a larger tile or fewer warps, or a wider type";
+    return fail(std::move(error));
+  }
+  const int64_t taken = ceil_div(layout.values() * bits_of(tensor.dtype), 32);
+  if (taken <= most) return ok();
+  const std::string statement = print(question.program, *site.statement);
+  error.code = ErrorCode::kResourceLimit;
+  error.message =
+      fmt::format("register tensor '{}' alone takes more registers than a thread has", tensor.name);
+  error.expected = fmt::format("at most {} registers a thread", most);
+  if (role) error.expected += fmt::format(" of role '{}'", role->name);
+  error.found = fmt::format("{}: '{}' {} {} over {} threads takes {}", statement, tensor.name,
+                            name_of(tensor.dtype), text_of(tensor.shape), site.threads, taken);
+  error.remedy = "use more warps, a smaller tile or a larger budget";
+  return fail(std::move(error));
+}
+
 Status check_registers(const SynthesisContext& question, const Solution& solution) {
   const Roles* roles = roles_of(question.program);
   for (const Site& site : question.sites) {
-    if (const auto* copy = site.statement->as<Copy>())
-      for (const auto& [side, other] :
-           {std::pair{&copy->src, &copy->dst}, std::pair{&copy->dst, &copy->src}})
-        if (const auto known = solution.registers.find(side->tensor);
-            known != solution.registers.end() && !meets_whole(known->second, other->extent))
-          return fail(
-              {ErrorCode::kNoLayout,
-               fmt::format(
-                   "a thread's elements of '{}' straddle dimensions that meet one of its own",
-                   question.program.tensor(side->tensor).name),
-               place_of(*site.statement),
-               "extents of powers of two where several dimensions meet one",
-               fmt::format("{}: {} and {}", print(question.program, *site.statement),
-                           text_of(side->extent), text_of(other->extent)),
-               "change the extents, or copy row by row"});
+    if (const auto* copy = site.statement->as<Copy>()) {
+      WARPLOOM_CHECK(check_meeting(question, solution, site, copy->src, copy->dst));
+      WARPLOOM_CHECK(check_meeting(question, solution, site, copy->dst, copy->src));
+    }
     const Role* role = roles && site.role >= 0 ? &roles->roles[site.role] : nullptr;
-    const int budget = role && role->registers ? role->registers : fair_share(question);
-    const int64_t most = std::min(budget, kMostRegisters);
     for (const TensorUse& use : uses_of(*site.statement)) {
       const auto layout = solution.registers.find(use.tensor);
       if (layout == solution.registers.end()) continue;
       const Tensor& tensor = question.program.tensor(use.tensor);
-      if (layout->second.values() % per_byte(tensor.dtype))
-        return fail({ErrorCode::kNoLayout,
-                     fmt::format("a thread holds no whole bytes of '{}'", tensor.name),
-                     place_of(*site.statement),
-                     fmt::format("{} elements, or a multiple", per_byte(tensor.dtype)),
-                     to_string(coalesce(layout->second)),
-                     "use a larger tile or fewer warps, or a wider type"});
-      const int64_t taken = ceil_div(layout->second.values() * bits_of(tensor.dtype), 32);
-      if (taken <= most) continue;
-      return fail({ErrorCode::kResourceLimit,
-                   fmt::format("register tensor '{}' alone takes more registers than a thread has",
-                               tensor.name),
-                   place_of(*site.statement),
-                   fmt::format("at most {} registers a thread{}", most,
-                               role ? fmt::format(" of role '{}'", role->name) : ""),
-                   fmt::format("{}: '{}' {} {} over {} threads takes {}",
-                               print(question.program, *site.statement), tensor.name,
-                               name_of(tensor.dtype), text_of(tensor.shape), site.threads, taken),
-                   "use more warps, a smaller tile or a larger budget"});
+      WARPLOOM_CHECK(check_tensor(question, layout->second, tensor, site, role));
     }
   }
   return ok();
@@ -146,8 +178,8 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
     if (tensor.scope != Scope::shared) continue;
     const auto& layout = solution.shared.at(id);
     if (const TensorId base = tensor.as_strided; base >= 0) {
-      solution.shared_offset[id] =
-          solution.shared_offset.at(base) + tensor.from * bytes_of(tensor.dtype);
+      const int64_t from_base = tensor.from * bytes_of(tensor.dtype);
+      solution.shared_offset[id] = solution.shared_offset.at(base) + from_base;
       solution.stage_bytes[id] = solution.stage_bytes.at(base);
       continue;
     }

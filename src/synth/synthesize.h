@@ -11,6 +11,7 @@
 // of nodes; what is found is ordered by predicted cost. When nothing is found the error kNoLayout
 // or kNoInstruction names the statements that clash.
 #pragma once
+#include <map>
 #include "layout/memory_layout.h"
 #include "target/capabilities.h"
 #include "target/instruction.h"

@@ -1,10 +1,19 @@
 // Which copies tma can carry out. It wants strides, base and the box's start in its row in
 // multiples of 16 bytes, fills with zeros alone, and all of a shared matrix, whose swizzle atoms
 // begin where their pattern does.
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include "base/dtype.h"
 #include "synth/shared_solver.h"
+#include "synth/sites.h"
+#include "synth/solve.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {
@@ -27,6 +36,11 @@ struct TmaDemands {
   // Of a row in the box, and of its part that one tma box takes.
   int unit() const { return strided_views ? 16 : 32; }
 
+  // "'a' f32"
+  static std::string typed(const Tensor& tensor) {
+    return fmt::format("'{}' {}", tensor.name, name_of(tensor.dtype));
+  }
+
   Lack target() const {
     if (context.capabilities.has_tma) return {};
     return Unmet{"a target that has one", context.capabilities.arch};
@@ -39,16 +53,16 @@ struct TmaDemands {
       return Unmet{"a box of neighbours",
                    fmt::format("steps {} of '{}'", text_of(global.step), tensor.name)};
     if (contiguous) return {};
+    const std::string strides = text_of(tensor.strides);
     return Unmet{fmt::format("a dimension of '{}' whose elements are neighbours", tensor.name),
-                 fmt::format("strides {}", text_of(tensor.strides))};
+                 fmt::format("strides {}", strides)};
   }
 
   Lack values() const {
     const bool to_tf32 = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && sides.load;
     if (tensor.dtype != shared.dtype && !to_tf32)
       return Unmet{"one type on both sides",
-                   fmt::format("'{}' {} and '{}' {}", tensor.name, name_of(tensor.dtype),
-                               shared.name, name_of(shared.dtype))};
+                   fmt::format("{} and {}", typed(tensor), typed(shared))};
     if (copy.combine && *copy.combine != ReduceOp::sum)
       return Unmet{"a sum", *copy.combine == ReduceOp::max ? "a maximum" : "a minimum"};
     if (!sides.load || copy.fill == 0) return {};
@@ -82,14 +96,16 @@ struct TmaDemands {
     const size_t inner = *contiguous;
     const int64_t extent = bytes_of(tensor.dtype, global.extent[inner]);
     const int64_t start = bytes_of(tensor.dtype, global.offset[inner].known_divisor());
-    if (extent % unit())
-      return Unmet{
-          fmt::format("a multiple of {} bytes of dimension {} of '{}'", unit(), inner, tensor.name),
-          fmt::format("{} bytes", extent)};
+    if (extent % unit()) {
+      const std::string expected =
+          fmt::format("a multiple of {} bytes of dimension {} of '{}'", unit(), inner, tensor.name);
+      return Unmet{expected, fmt::format("{} bytes", extent)};
+    }
     if (start % 16 == 0) return {};
-    return Unmet{fmt::format("a start in dimension {} of '{}' at a multiple of 16 bytes", inner,
-                             tensor.name),
-                 fmt::format("{}, multiples of {} bytes", global.offset[inner].text(), start)};
+    const std::string expected = fmt::format(
+        "a start in dimension {} of '{}' at a multiple of 16 bytes", inner, tensor.name);
+    const std::string offset = global.offset[inner].text();
+    return Unmet{expected, fmt::format("{}, multiples of {} bytes", offset, start)};
   }
 
   // The shared dimension that meets the contiguous one.
@@ -102,15 +118,18 @@ struct TmaDemands {
     const int64_t row = row_bytes();
     if (strided_views && (extent > 256 || met().value_or(0) + 1 != shared.shape.size()))
       return Unmet{"rows of at most 256 elements", text_of(shared.shape)};
-    if (row == 0 || row % unit())
-      return Unmet{fmt::format("rows of '{}' of a multiple of {} bytes", shared.name, unit()),
-                   fmt::format("{} bytes", row)};
+    if (row == 0 || row % unit()) {
+      const std::string expected =
+          fmt::format("rows of '{}' of a multiple of {} bytes", shared.name, unit());
+      return Unmet{expected, fmt::format("{} bytes", row)};
+    }
     if (shared.shape.size() != 2 || stage.extent != shared.shape)
       return Unmet{fmt::format("all of '{}', of two dimensions", shared.name),
                    text_of(stage.extent)};
     if (shared.shape[*met()] == extent) return {};
-    return Unmet{fmt::format("rows of '{}' of one dimension of '{}'", shared.name, tensor.name),
-                 fmt::format("{} of {}", extent, shared.shape[*met()])};
+    const std::string expected =
+        fmt::format("rows of '{}' of one dimension of '{}'", shared.name, tensor.name);
+    return Unmet{expected, fmt::format("{} of {}", extent, shared.shape[*met()])};
   }
 
   // Rows of several dimensions: one box, slower dimensions first.
@@ -121,11 +140,11 @@ struct TmaDemands {
     for (const size_t d : wide) {
       const int64_t stride = d == *contiguous ? above : tensor.strides[d];
       const bool one_box = stride <= above && rows <= 256 && copy.multicast.empty();
-      if (wide.size() > 2 && !one_box)
-        return Unmet{
-            fmt::format("at most 256 rows of '{}' in the order of its strides, for one block",
-                        tensor.name),
-            fmt::format("{} rows {}", rows, text_of(global.extent))};
+      if (wide.size() > 2 && !one_box) {
+        const std::string expected = fmt::format(
+            "at most 256 rows of '{}' in the order of its strides, for one block", tensor.name);
+        return Unmet{expected, fmt::format("{} rows {}", rows, text_of(global.extent))};
+      }
       above = stride;
     }
     return {};

@@ -1,4 +1,12 @@
+#include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "synth/solve.h"
 
 namespace warploom::synth {
@@ -9,7 +17,8 @@ constexpr int kMostBits = 32;
 
 // (thread bits, then value bits) → bits of the element's number in the tile.
 std::optional<layout::BitMatrix> elements_of(const TvLayout& layout) {
-  return bit_matrix(layout, layout::dense(layout.tile, layout.tile.size() - 1, 1));
+  const layout::MemoryLayout row_major = layout::dense(layout.tile, layout.tile.size() - 1, 1);
+  return bit_matrix(layout, row_major);
 }
 }  // namespace
 
@@ -48,7 +57,8 @@ std::optional<WarpShufflePlan> warp_shuffle_plan(const TvLayout& from, const TvL
       bits = uint64_t{1} << (found - have->columns.begin());
     }
     if (of_thread && !have->columns[b]) bits |= uint64_t{1} << b;  // of replicas the nearest
-    const uint64_t moved = (bits & (threads - 1)) ^ (of_thread ? uint64_t{1} << b : 0);
+    uint64_t moved = bits & (threads - 1);
+    if (of_thread) moved ^= uint64_t{1} << b;
     if (moved >> kLaneBits) return std::nullopt;
     source.push_back(bits);
   }
@@ -67,7 +77,8 @@ std::optional<WarpShufflePlan> warp_shuffle_plan(const TvLayout& from, const TvL
   out.unit = 1 << low;
   out.units = static_cast<int>(to.values()) >> low;
   for (size_t b = 0; b < source.size(); ++b) {
-    const auto lane = static_cast<int64_t>(source[b] & (threads - 1) & ((1u << kLaneBits) - 1));
+    constexpr uint64_t kLaneMask = (1u << kLaneBits) - 1;
+    const auto lane = static_cast<int64_t>(source[b] & (threads - 1) & kLaneMask);
     const auto pick = static_cast<int64_t>(value(b) >> low);
     if (b < thread_bits) {
       out.lane_of_thread.push_back(lane);

@@ -1,8 +1,20 @@
 #include "target/capabilities.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/nearest.h"
 #include "cpu/pool.h"
+#include "layout/tv_layout.h"
 #include "target/instruction.h"
+#include "tile/program.h"
 
 namespace warploom::target {
 namespace {
@@ -82,19 +94,25 @@ Instruction copy(const std::string& name, Method method, Scope from, Scope to,
 // Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4
 // bytes in all; k is 8 of them.
 layout::TvLayout fragment_a(int e, int warps) {
-  return layout::coalesce({{16 * warps, 8 * e},
-                           {{4, {0, e}}, {8, {1, 0}}, {warps, {16, 0}}},
-                           {{e, {0, 1}}, {2, {8, 0}}, {2, {0, 4 * e}}}});
+  layout::TvLayout out{{16 * warps, 8 * e}, {}, {}};
+  out.thread = {{4, {0, e}}, {8, {1, 0}}, {warps, {16, 0}}};
+  out.value = {{e, {0, 1}}, {2, {8, 0}}, {2, {0, 4 * e}}};
+  return layout::coalesce(out);
 }
 
 layout::TvLayout fragment_b(int e) {
-  return layout::coalesce({{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {{e, {1, 0}}, {2, {4 * e, 0}}}});
+  layout::TvLayout out{{8 * e, 8}, {}, {}};
+  out.thread = {{4, {e, 0}}, {8, {0, 1}}};
+  out.value = {{e, {1, 0}}, {2, {4 * e, 0}}};
+  return layout::coalesce(out);
 }
 
 // The accumulator of mma.sync and, over four warps, of wgmma.
 layout::TvLayout fragment_c(int warps) {
-  return layout::coalesce(
-      {{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}, {warps, {16, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}});
+  layout::TvLayout out{{16 * warps, 8}, {}, {}};
+  out.thread = {{4, {0, 2}}, {8, {1, 0}}, {warps, {16, 0}}};
+  out.value = {{2, {0, 1}}, {2, {8, 0}}};
+  return layout::coalesce(out);
 }
 
 Dtype accumulator_of(Dtype operand) {
@@ -147,16 +165,17 @@ Instruction wgmma(Dtype operand, bool a_in_registers) {
 std::vector<Instruction> rows_up_to(int sm) {
   std::vector<Instruction> rows;
   if (sm >= 90) {
-    rows = {copy("tma_load", Method::tma, Scope::global, Scope::shared),
-            copy("tma_store", Method::tma, Scope::shared, Scope::global),
-            copy("stmatrix", Method::ldmatrix, Scope::reg, Scope::shared),
-            copy("stmatrix", Method::ldmatrix, Scope::reg, Scope::shared, true)};
+    rows.push_back(copy("tma_load", Method::tma, Scope::global, Scope::shared));
+    rows.push_back(copy("tma_store", Method::tma, Scope::shared, Scope::global));
+    rows.push_back(copy("stmatrix", Method::ldmatrix, Scope::reg, Scope::shared));
+    rows.push_back(copy("stmatrix", Method::ldmatrix, Scope::reg, Scope::shared, true));
     for (const bool a_in_registers : {false, true})
       for (const Dtype operand :
            {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::e4m3, Dtype::e5m2, Dtype::i8})
         rows.push_back(wgmma(operand, a_in_registers));
   }
-  if (sm >= 89) rows.insert(rows.end(), {warp_mma(Dtype::e4m3), warp_mma(Dtype::e5m2)});
+  if (sm >= 89)
+    for (const Dtype operand : {Dtype::e4m3, Dtype::e5m2}) rows.push_back(warp_mma(operand));
   for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::i8})
     rows.push_back(warp_mma(operand));
   Instruction& fma = rows.emplace_back();
@@ -165,13 +184,13 @@ std::vector<Instruction> rows_up_to(int sm) {
   fma.method = Method::simt;
   fma.m = fma.n = fma.k = 1;
   fma.a = fma.b = fma.c = {{1, 1}, {}, {}};
-  rows.insert(rows.end(), {copy("cp_async", Method::cp_async, Scope::global, Scope::shared),
-                           copy("ldmatrix", Method::ldmatrix, Scope::shared, Scope::reg),
-                           copy("ldmatrix", Method::ldmatrix, Scope::shared, Scope::reg, true),
-                           copy("ld_shared", Method::plain, Scope::shared, Scope::reg),
-                           copy("st_shared", Method::plain, Scope::reg, Scope::shared),
-                           copy("ld_global", Method::plain, Scope::global, Scope::reg),
-                           copy("st_global", Method::plain, Scope::reg, Scope::global)});
+  rows.push_back(copy("cp_async", Method::cp_async, Scope::global, Scope::shared));
+  rows.push_back(copy("ldmatrix", Method::ldmatrix, Scope::shared, Scope::reg));
+  rows.push_back(copy("ldmatrix", Method::ldmatrix, Scope::shared, Scope::reg, true));
+  rows.push_back(copy("ld_shared", Method::plain, Scope::shared, Scope::reg));
+  rows.push_back(copy("st_shared", Method::plain, Scope::reg, Scope::shared));
+  rows.push_back(copy("ld_global", Method::plain, Scope::global, Scope::reg));
+  rows.push_back(copy("st_global", Method::plain, Scope::reg, Scope::global));
   return rows;
 }
 }  // namespace
@@ -187,9 +206,11 @@ Result<Capabilities> capabilities_of(const std::string& target) {
   if (target == "cpu") return this_cpu();
   for (const Capabilities& gpu : gpus())
     if (target == gpu.arch) return gpu;
-  return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target",
-               fmt::format("one of {}", fmt::join(known_targets(), ", ")), target,
-               did_you_mean(target, known_targets(), "name one of these, or `auto`")});
+  const std::vector<std::string> known = known_targets();
+  const std::string expected = fmt::format("one of {}", fmt::join(known, ", "));
+  const std::string remedy = did_you_mean(target, known, "name one of these, or `auto`");
+  return fail(
+      {ErrorCode::kUnknownTarget, "the target is unknown", "--target", expected, target, remedy});
 }
 
 const std::vector<Instruction>& instructions_of(const std::string& arch) {

@@ -41,15 +41,18 @@ class BlockInterpreter {
       : program_(program), buffers_(buffers), turns_(turns), cluster_(cluster) {
     auto rank = static_cast<int64_t>(cluster.size());
     variables_["cluster_rank"] = rank;
-    for (size_t i = 0; i < 3; rank /= program.cluster[i++])
-      variables_[tile::block(static_cast<int>(i)).name()] = first[i] + rank % program.cluster[i];
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string name = tile::block(static_cast<int>(i)).name();
+      variables_[name] = first[i] + rank % program.cluster[i];
+      rank /= program.cluster[i];
+    }
   }
 
   Status run();
 
  private:
-  tl::unexpected<Error> undefined(std::string message, std::string expected = {},
-                                  std::string found = {}) const;
+  tl::unexpected<Error> undefined(const std::string& message, const std::string& expected = {},
+                                  const std::string& found = {}) const;
   Result<int64_t> value_of(const Index& index) const;
   Status for_elements(const Tile& tile, const auto& visit) const;
   Result<Values> read(const Tile& tile, double fill, const BlockInterpreter& holder) const;

@@ -13,6 +13,16 @@
 // Nothing is checked here; verify() reports what is wrong with the finished program. Every
 // statement remembers the source line of the call that made it.
 #pragma once
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "tile/index.h"
 #include "tile/program.h"
 
 namespace warploom::tile {
@@ -22,11 +32,15 @@ inline Value constant(double value) {
 
 // The element's own along an axis of the destination, plus the shift.
 inline Value coordinate(int axis, Index shift = 0) {
-  return {.kind = Value::Kind::coordinate, .axis = axis, .shift = std::move(shift)};
+  Value out{.kind = Value::Kind::coordinate, .axis = axis};
+  out.shift = std::move(shift);
+  return out;
 }
 
 inline Value apply(ValueOp op, std::vector<Value> operands) {
-  return {.kind = Value::Kind::op, .op = op, .operands = std::move(operands)};
+  Value out{.kind = Value::Kind::op, .op = op};
+  out.operands = std::move(operands);
+  return out;
 }
 
 inline Value operator+(Value a, Value b) {
@@ -182,7 +196,8 @@ class Builder {
 
   // Any statement; below, those that kernels are made of, by their parts.
   void add(decltype(Statement::node) node, Where where = Where::current()) {
-    innermost().push_back({std::move(node), {where.file, where.line}, kNoStatement});
+    const Location location{where.file, where.line};
+    innermost().push_back({std::move(node), location, kNoStatement});
   }
 
   void copy(Tile src, Tile dst, double fill = 0, bool streaming = false,
@@ -191,7 +206,9 @@ class Builder {
   }
 
   void multicast(Tile src, Tile dst, std::string along, Where where = Where::current()) {
-    add(Copy{std::move(src), std::move(dst), 0, false, std::move(along)}, where);
+    Copy copy{std::move(src), std::move(dst)};
+    copy.multicast = std::move(along);
+    add(std::move(copy), where);
   }
 
   void fill(TensorId dst, double value, Where where = Where::current()) {
@@ -208,7 +225,8 @@ class Builder {
 
   void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false,
            Where where = Where::current()) {
-    add(Mma{acc, std::move(a), std::move(b), transpose_a, transpose_b}, where);
+    Mma product{acc, std::move(a), std::move(b), transpose_a, transpose_b};
+    add(std::move(product), where);
   }
 
   void reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current()) {
@@ -233,13 +251,15 @@ class Builder {
             const std::function<void(Index)>& body, bool unroll = false,
             Where where = Where::current()) {
     Body inner = nested([&] { body(Index::variable(variable)); });
-    add(For{variable, std::move(begin), std::move(end), std::move(step), unroll, std::move(inner)},
-        where);
+    For loop{variable, std::move(begin), std::move(end), std::move(step), unroll};
+    loop.body = std::move(inner);
+    add(std::move(loop), where);
   }
 
   void if_less(Index left, Index right, const std::function<void()>& body,
                Where where = Where::current()) {
-    add(If{std::move(left), std::move(right), nested(body)}, where);
+    Body inner = nested(body);
+    add(If{std::move(left), std::move(right), std::move(inner)}, where);
   }
 
   void produce(PipelineId pipeline, const std::function<void()>& body,
@@ -261,7 +281,8 @@ class Builder {
   // Belongs to the roles just opened; a role inside a role opens others, which verify() refuses.
   void role(std::string name, int warps, int registers, const std::function<void()>& body) {
     Role declared{std::move(name), warps, registers, nested(body)};
-    Roles* opened = innermost().empty() ? nullptr : std::get_if<Roles>(&innermost().back().node);
+    Body& around = innermost();
+    Roles* const opened = around.empty() ? nullptr : std::get_if<Roles>(&around.back().node);
     if (opened)
       opened->roles.push_back(std::move(declared));
     else

@@ -1,4 +1,16 @@
 #include "tile/index.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
 #include "tile/syntax.h"
 
 namespace warploom::tile {
@@ -24,8 +36,10 @@ bool has_constant(const Index& index, IndexOp op) {
 std::optional<Index> fold_add(const Index& a, const Index& b) {
   if (b.constant() == 0) return a;
   if (a.constant()) return b + a;  // constants stand right
-  if (has_constant(a, IndexOp::add))
-    return b.constant() ? a.left() + (a.right() + b) : a.left() + b + a.right();
+  if (has_constant(a, IndexOp::add)) {
+    if (b.constant()) return a.left() + (a.right() + b);
+    return a.left() + b + a.right();
+  }
   // Sums lean left, so that they need no parentheses.
   if (b.op() == IndexOp::add) return a + b.left() + b.right();
   if (b.op() == IndexOp::sub) return a + b.left() - b.right();
@@ -44,8 +58,10 @@ std::optional<Index> fold_mul(const Index& a, const Index& b) {
   if (b.constant() == 0) return Index(0);
   if (b.constant() == 1) return a;
   if (a.constant()) return b * a;
-  if (has_constant(a, IndexOp::mul))
-    return b.constant() ? a.left() * (a.right() * b) : a.left() * b * a.right();
+  if (has_constant(a, IndexOp::mul)) {
+    if (b.constant()) return a.left() * (a.right() * b);
+    return a.left() * b * a.right();
+  }
   if (b.constant() && has_constant(a, IndexOp::add)) return a.left() * b + a.right() * b;
   if (b.op() == IndexOp::mul) return a * b.left() * b.right();
   return std::nullopt;
@@ -82,8 +98,8 @@ std::optional<Index> fold_same(const Index& a, const Index& b) {
 std::optional<Index> fold(IndexOp op, const Index& a, const Index& b) {
   constexpr std::array kFolds = {fold_add, fold_sub,  fold_mul, fold_div,
                                  fold_mod, fold_same, fold_same};
-  if (!a.constant() || !b.constant())
-    return kFolds[static_cast<size_t>(op) - static_cast<size_t>(IndexOp::add)](a, b);
+  const size_t row = static_cast<size_t>(op) - static_cast<size_t>(IndexOp::add);
+  if (!a.constant() || !b.constant()) return kFolds[row](a, b);
   if ((op == IndexOp::div || op == IndexOp::mod) && *b.constant() == 0) return std::nullopt;
   return Index(compute(op, *a.constant(), *b.constant()));
 }
@@ -104,7 +120,10 @@ int64_t compute(IndexOp op, int64_t a, int64_t b) {
     case IndexOp::sub: return static_cast<int64_t>(bits(a) - bits(b));
     case IndexOp::mul: return static_cast<int64_t>(bits(a) * bits(b));
     case IndexOp::div: return floor_div(a, b);
-    case IndexOp::mod: return static_cast<int64_t>(bits(a) - bits(floor_div(a, b)) * bits(b));
+    case IndexOp::mod: {
+      const auto whole = bits(floor_div(a, b)) * bits(b);
+      return static_cast<int64_t>(bits(a) - whole);
+    }
     case IndexOp::min: return std::min(a, b);
     case IndexOp::max: return std::max(a, b);
     default: return 0;
@@ -115,13 +134,16 @@ Index::Index(int64_t value)
     : node_(std::make_shared<const Node>(Node{IndexOp::constant, value, {}, {}, {}})) {}
 
 Index Index::variable(std::string name) {
-  return Index(std::make_shared<const Node>(Node{IndexOp::variable, 0, std::move(name), {}, {}}));
+  Node node{.op = IndexOp::variable, .name = std::move(name)};
+  return Index(std::make_shared<const Node>(std::move(node)));
 }
 
 Index Index::make(IndexOp op, const Index& a, const Index& b) {
   if (auto folded = fold(op, a, b)) return *folded;
-  return Index(std::make_shared<const Node>(
-      Node{op, 0, {}, std::make_shared<const Index>(a), std::make_shared<const Index>(b)}));
+  Node node{.op = op};
+  node.left = std::make_shared<const Index>(a);
+  node.right = std::make_shared<const Index>(b);
+  return Index(std::make_shared<const Node>(std::move(node)));
 }
 
 std::optional<int64_t> Index::constant() const {
@@ -161,20 +183,25 @@ bool Index::is_multiple(int64_t of, const std::function<bool(const std::string&)
   if (op() == IndexOp::variable) return is(node_->name);
   const bool a = left().is_multiple(of, is);
   const bool b = right().is_multiple(of, is);
-  return op() == IndexOp::mul ? a || b : a && b && op() != IndexOp::div && op() != IndexOp::mod;
+  if (op() == IndexOp::mul) return a || b;
+  const bool divides = op() == IndexOp::div || op() == IndexOp::mod;
+  return a && b && !divides;
 }
 
 std::string Index::text() const {
   if (op() == IndexOp::constant) return std::to_string(node_->value);
   if (op() == IndexOp::variable) return node_->name;
-  if (op() == IndexOp::min || op() == IndexOp::max)
-    return fmt::format("wl::{}({}, {})", word_of(op()).text, left().text(), right().text());
+  if (op() == IndexOp::min || op() == IndexOp::max) {
+    const std::string_view name = word_of(op()).text;
+    return fmt::format("wl::{}({}, {})", name, left().text(), right().text());
+  }
   const auto added = right().constant();
   if (op() == IndexOp::add && added && *added < 0 && *added != INT64_MIN)
     return left().text() + " - " + std::to_string(-*added);
   const auto& [sign, precedence] = word_of(op());
-  return fmt::format("{} {} {}", text_within(left(), precedence), sign,
-                     text_within(right(), precedence + 1));
+  const std::string before = text_within(left(), precedence);
+  const std::string behind = text_within(right(), precedence + 1);
+  return fmt::format("{} {} {}", before, sign, behind);
 }
 
 bool Index::same(const Index& other) const {
@@ -182,7 +209,8 @@ bool Index::same(const Index& other) const {
   if (op() != other.op()) return false;
   if (op() == IndexOp::constant) return node_->value == other.node_->value;
   if (op() == IndexOp::variable) return node_->name == other.node_->name;
-  return left().same(other.left()) && right().same(other.right());
+  if (!left().same(other.left())) return false;
+  return right().same(other.right());
 }
 
 Index block(int dimension) {

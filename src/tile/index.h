@@ -55,9 +55,9 @@ class Index {
   struct Node {
     IndexOp op;
     int64_t value = 0;
-    std::string name;
-    std::shared_ptr<const Index> left;
-    std::shared_ptr<const Index> right;
+    std::string name = {};
+    std::shared_ptr<const Index> left = {};
+    std::shared_ptr<const Index> right = {};
   };
 
   explicit Index(std::shared_ptr<const Node> node) : node_(std::move(node)) {}

@@ -1,11 +1,24 @@
 // Clusters run one after another. The blocks of one, and all of a cooperative program, take turns:
 // each runs until it waits for others.
 #include "tile/interpret.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
 #include <boost/context/fiber.hpp>
+#include <boost/context/fiber_fcontext.hpp>
 #include <boost/context/fixedsize_stack.hpp>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "tile/block_interpreter.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::tile {
@@ -26,17 +39,20 @@ Status check_memory(const Program& program, const Buffers& buffers) {
     const int64_t needed =
         global ? bytes_of(tensor.dtype, span_of(tensor.shape, tensor.strides)) : 0;
     const int64_t given = found == buffers.end() ? 0 : std::ssize(found->second);
-    if (given < needed)
-      return fail({ErrorCode::kTileRuntime,
-                   "a global tensor has no buffer, or one that is too small", place,
-                   fmt::format("{} bytes", needed), fmt::format("{} bytes", given),
+    if (given < needed) {
+      const std::string message = "a global tensor has no buffer, or one that is too small";
+      const std::string expected = fmt::format("{} bytes", needed);
+      const std::string found_bytes = fmt::format("{} bytes", given);
+      return fail({ErrorCode::kTileRuntime, message, place, expected, found_bytes,
                    "give a buffer for each global tensor by its name"});
+    }
     if (!global) elements += element_count(tensor.shape);
-    if (elements > kMostElements / together)
-      return fail({ErrorCode::kTileRuntime,
-                   "the shared and register tensors are too large to interpret", place,
-                   fmt::format("{} elements at most of blocks that run together", kMostElements),
-                   "", "use smaller tiles"});
+    if (elements > kMostElements / together) {
+      const std::string message = "the shared and register tensors are too large to interpret";
+      const std::string expected =
+          fmt::format("{} elements at most of blocks that run together", kMostElements);
+      return fail({ErrorCode::kTileRuntime, message, place, expected, "", "use smaller tiles"});
+    }
   }
   return ok();
 }
@@ -60,8 +76,8 @@ Status run(std::list<std::deque<BlockInterpreter>>& clusters, Turns& turns) {
     const int64_t before = turns.events;
     for (auto one = running.begin(); status && one != running.end(); ++one)
       *one = std::move(*one).resume();
-    turns.stuck = std::erase_if(running, [](const fiber& one) { return !one; }) == 0 &&
-                  turns.events == before;
+    const auto ended = std::erase_if(running, [](const fiber& one) { return !one; });
+    turns.stuck = ended == 0 && turns.events == before;
   }
   return status;
 }

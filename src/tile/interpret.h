@@ -3,6 +3,7 @@
 // blocks of a cluster together, those of a cooperative program in turns from wait to wait), each
 // role to its end in order of the roles' list, pipelines as queues without bound.
 #pragma once
+#include <map>
 #include <span>
 #include "base/error.h"
 #include "tile/program.h"

@@ -1,7 +1,20 @@
 // Elements of tiles: where they lie, what they hold, values computed from them.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
+#include "base/value_op.h"
 #include "tile/block_interpreter.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::tile {
 namespace {
@@ -14,8 +27,8 @@ Number load_number(Dtype dtype, const void* data, size_t place) {
 Number stored_number(Dtype dtype, Number value, bool whole) {
   if (!is_integer(dtype)) return rounded(dtype, static_cast<double>(value));
   const auto number = static_cast<double>(value);
-  return static_cast<Number>(whole ? wrapped_integer(dtype, static_cast<int64_t>(value))
-                                   : saturated_integer(dtype, number));
+  if (!whole) return static_cast<Number>(saturated_integer(dtype, number));
+  return static_cast<Number>(wrapped_integer(dtype, static_cast<int64_t>(value)));
 }
 
 void store_number(Dtype dtype, void* data, size_t place, Number value) {
@@ -41,16 +54,17 @@ Status BlockInterpreter::for_elements(const Tile& tile, const auto& visit) const
   const auto looked_up = [&](int64_t i, int64_t size) -> int64_t {
     if (i < 0 || i >= lookup->shape[0]) return -1;
     const auto place = static_cast<size_t>(i * lookup->strides[0]);
-    const auto found = static_cast<int64_t>(
-        load_as_double(lookup->dtype, buffers_.at(lookup->name).data(), place));
+    const void* const numbers = buffers_.at(lookup->name).data();
+    const auto found = static_cast<int64_t>(load_as_double(lookup->dtype, numbers, place));
     return found < 0 ? found + size : found;
   };
   for (int64_t left = element_count(tile.extent); left > 0; --left) {
     std::optional<size_t> place = static_cast<size_t>(tensor.from);
     for (size_t i = 0; i < at.size(); ++i) {
       // Unsigned, so that a nonsensical offset wraps to somewhere outside.
-      at[i] = static_cast<int64_t>(static_cast<uint64_t>(start[i]) +
-                                   static_cast<uint64_t>(element[i] * tile.step_along(i)));
+      const auto first = static_cast<uint64_t>(start[i]);
+      const auto further = static_cast<uint64_t>(element[i] * tile.step_along(i));
+      at[i] = static_cast<int64_t>(first + further);
       if (tile.gathered_along(i)) at[i] = looked_up(at[i], tensor.shape[i]);
       if (at[i] < 0 || at[i] >= tensor.shape[i])
         place.reset();
@@ -68,19 +82,25 @@ Status BlockInterpreter::for_elements(const Tile& tile, const auto& visit) const
 Result<Values> BlockInterpreter::read(const Tile& tile, double fill,
                                       const BlockInterpreter& holder) const {
   const Tensor& tensor = program_.tensor(tile.tensor);
-  const void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
+  const void* bytes = nullptr;
+  if (tensor.scope == Scope::global) bytes = buffers_.at(tensor.name).data();
   const Storage& storage = holder.tensors_[tensor.as_strided < 0 ? tile.tensor : tensor.as_strided];
   Values values;
-  WARPLOOM_CHECK(for_elements(tile, [&](std::optional<size_t> place, const auto& at) -> Status {
-    if (!bytes && !(place && storage && (*storage)[*place]))
-      return undefined(fmt::format("{}[{}] is read {}", tensor.name, fmt::join(at, ", "),
-                                   place ? "and was never written" : "outside the tensor"));
+  const auto read_element = [&](std::optional<size_t> place, const auto& at) -> Status {
+    if (!bytes && !(place && storage && (*storage)[*place])) {
+      const char* const why = place ? "and was never written" : "outside the tensor";
+      const std::string element = fmt::format("{}[{}]", tensor.name, fmt::join(at, ", "));
+      return undefined(fmt::format("{} is read {}", element, why));
+    }
     if (!place)
       values.emplace_back(fill);
+    else if (bytes)
+      values.push_back(load_number(tensor.dtype, bytes, *place));
     else
-      values.push_back(bytes ? load_number(tensor.dtype, bytes, *place) : *(*storage)[*place]);
+      values.push_back(*(*storage)[*place]);
     return ok();
-  }));
+  };
+  WARPLOOM_CHECK(for_elements(tile, read_element));
   return values;
 }
 
@@ -88,16 +108,19 @@ Result<Values> BlockInterpreter::read(const Tile& tile, double fill,
 Status BlockInterpreter::write(const Tile& tile, const Values& values, bool whole,
                                std::optional<ReduceOp> combine) {
   const Tensor& tensor = program_.tensor(tile.tensor);
-  void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
+  void* bytes = nullptr;
+  if (tensor.scope == Scope::global) bytes = buffers_.at(tensor.name).data();
   Storage& storage = tensors_[tile.tensor];
   if (!bytes && !storage)
     storage = std::make_shared<Storage::element_type>(element_count(tensor.shape));
   auto value = values.begin();
   return for_elements(tile, [&](std::optional<size_t> place, const auto& at) -> Status {
     Number stored = *value++;
-    if (combine && place)
-      stored = apply(reduction_of(*combine).combine, load_as_double(tensor.dtype, bytes, *place),
-                     static_cast<double>(stored));
+    if (combine && place) {
+      const double held = load_as_double(tensor.dtype, bytes, *place);
+      const ValueOp op = reduction_of(*combine).combine;
+      stored = apply(op, held, static_cast<double>(stored));
+    }
     stored = stored_number(tensor.dtype, stored, whole);
     if (bytes && place) store_number(tensor.dtype, bytes, *place, stored);
     if (bytes) return ok();
@@ -142,9 +165,12 @@ Result<std::vector<float>> BlockInterpreter::evaluate(const Value& value,
       WARPLOOM_TRY(in[j], evaluate(value.operands[j], shape));
     }
     // For + - * / and square roots, rounding the fp64 result gives what fp32 arithmetic gives.
-    fill([&](size_t i) {
-      return value.op == ValueOp::fma ? std::fma(in[0][i], in[1][i], in[2][i])
-                                      : apply(value.op, in[0][i], in[1][i], in[2][i]);
+    fill([&](size_t i) -> double {
+      const float a = in[0][i];
+      const float b = in[1][i];
+      const float c = in[2][i];
+      if (value.op == ValueOp::fma) return std::fma(a, b, c);
+      return apply(value.op, a, b, c);
     });
   }
   return out;
@@ -175,8 +201,11 @@ Result<std::vector<int64_t>> BlockInterpreter::evaluate_whole(
     for (size_t j = 0; j < value.operands.size() && j < 3; ++j) {
       WARPLOOM_TRY(in[j], evaluate_whole(value.operands[j], shape));
     }
-    for (size_t i = 0; i < out.size(); ++i)
-      out[i] = apply_integers(value.op, in[0][i], in[1][i], in[2][i]);
+    for (size_t i = 0; i < out.size(); ++i) {
+      const int64_t a = in[0][i];
+      const int64_t b = in[1][i];
+      out[i] = apply_integers(value.op, a, b, in[2][i]);
+    }
   }
   return out;
 }

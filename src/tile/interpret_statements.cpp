@@ -1,7 +1,22 @@
 // What each statement does to the tensors of a block.
+#include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
+#include "base/value_op.h"
 #include "tile/block_interpreter.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::tile {
 namespace {
@@ -9,14 +24,14 @@ bool divides_by_zero(const Index& index, const std::map<std::string, int64_t>& v
   if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return false;
   if (divides_by_zero(index.left(), variables) || divides_by_zero(index.right(), variables))
     return true;
-  return (index.op() == IndexOp::div || index.op() == IndexOp::mod) &&
-         index.right().evaluate(variables) < 1;
+  const bool divides = index.op() == IndexOp::div || index.op() == IndexOp::mod;
+  return divides && index.right().evaluate(variables) < 1;
 }
 
 // In fp32, as registers compute.
 float combined(ReduceOp op, Number a, Number b) {
-  return static_cast<float>(
-      apply(reduction_of(op).combine, static_cast<float>(a), static_cast<float>(b)));
+  const ValueOp combine = reduction_of(op).combine;
+  return static_cast<float>(apply(combine, static_cast<float>(a), static_cast<float>(b)));
 }
 
 // acc + a·b with an exact product and one rounding to the accumulator's type.
@@ -25,8 +40,8 @@ Number accumulate(Dtype type, Number acc, Number a, Number b) {
     return std::fma(static_cast<double>(a), static_cast<double>(b), static_cast<double>(acc));
   if (type == Dtype::f32)
     return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
-  return static_cast<int32_t>(static_cast<int64_t>(acc) +
-                              static_cast<int64_t>(a) * static_cast<int64_t>(b));
+  const int64_t product = static_cast<int64_t>(a) * static_cast<int64_t>(b);
+  return static_cast<int32_t>(static_cast<int64_t>(acc) + product);
 }
 }  // namespace
 
@@ -40,24 +55,31 @@ Status BlockInterpreter::run() {
     if (queue.taken.count(-1)) continue;
     size_t least = queue.taken.empty() ? 0 : queue.slots.size();
     for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
-    if (least != queue.slots.size())
-      return undefined(fmt::format("pipeline '{}' ends with slots that nobody consumed",
-                                   program_.pipelines[id].name),
-                       fmt::format("{} slots consumed by each", queue.slots.size()),
-                       std::to_string(least));
+    if (least != queue.slots.size()) {
+      const std::string& name = program_.pipelines[id].name;
+      const std::string message =
+          fmt::format("pipeline '{}' ends with slots that nobody consumed", name);
+      const std::string expected = fmt::format("{} slots consumed by each", queue.slots.size());
+      return undefined(message, expected, std::to_string(least));
+    }
   }
   return ok();
 }
 
 // Of the running statement.
-tl::unexpected<Error> BlockInterpreter::undefined(std::string message, std::string expected,
-                                                  std::string found) const {
-  const auto& at = variables_;
-  return fail({ErrorCode::kTileRuntime,
-               fmt::format("{} (block {}, {}, {})", message, at.at("block_x"), at.at("block_y"),
-                           at.at("block_z")),
-               fmt::format("{}:{}", last_->file, last_->line), std::move(expected),
-               std::move(found), "follow the statements that should have made the value"});
+tl::unexpected<Error> BlockInterpreter::undefined(const std::string& message,
+                                                  const std::string& expected,
+                                                  const std::string& found) const {
+  const int64_t x = variables_.at("block_x");
+  const int64_t y = variables_.at("block_y");
+  const int64_t z = variables_.at("block_z");
+  Error error{ErrorCode::kTileRuntime};
+  error.message = fmt::format("{} (block {}, {}, {})", message, x, y, z);
+  error.place = fmt::format("{}:{}", last_->file, last_->line);
+  error.expected = expected;
+  error.found = found;
+  error.remedy = "follow the statements that should have made the value";
+  return fail(std::move(error));
 }
 
 Result<int64_t> BlockInterpreter::value_of(const Index& index) const {
@@ -77,10 +99,11 @@ Status BlockInterpreter::run(const Copy& copy) {
   const BlockInterpreter* holder = this;
   if (copy.peer) {
     WARPLOOM_TRY(const int64_t rank, value_of(*copy.peer));
-    if (rank < 0 || rank >= cluster_size(program_))
-      return undefined("a copy from a peer that the cluster does not have",
-                       fmt::format("a rank of 0 to {}", cluster_size(program_) - 1),
+    if (rank < 0 || rank >= cluster_size(program_)) {
+      const std::string expected = fmt::format("a rank of 0 to {}", cluster_size(program_) - 1);
+      return undefined("a copy from a peer that the cluster does not have", expected,
                        std::to_string(rank));
+    }
     holder = &cluster_[rank];
   }
   WARPLOOM_TRY(const Values values, read(copy.src, copy.fill, *holder));
@@ -99,15 +122,18 @@ Status BlockInterpreter::run(const Wait& wait) {
   for (;; turns_.others()) {
     WARPLOOM_TRY(const Values flag, read(wait.flag));
     if (flag[0] >= static_cast<Number>(least)) return ok();
-    if (turns_.stuck)
-      return undefined(
-          fmt::format("a wait for '{}' that no block ends", program_.tensor(wait.flag.tensor).name),
-          fmt::format("at least {}", least), fmt::format("{}", static_cast<double>(flag[0])));
+    if (turns_.stuck) {
+      const std::string& name = program_.tensor(wait.flag.tensor).name;
+      const std::string message = fmt::format("a wait for '{}' that no block ends", name);
+      const std::string expected = fmt::format("at least {}", least);
+      return undefined(message, expected, fmt::format("{}", static_cast<double>(flag[0])));
+    }
   }
 }
 
 Status BlockInterpreter::run(const Fill& fill) {
-  return write(fill.dst, Values(element_count(program_.tensor(fill.dst).shape), fill.value));
+  const int64_t count = element_count(program_.tensor(fill.dst).shape);
+  return write(fill.dst, Values(count, fill.value));
 }
 
 Status BlockInterpreter::run(const Map& map) {
@@ -134,8 +160,9 @@ Status BlockInterpreter::run(const Mma& mma) {
     for (size_t k = 0; k < depth; ++k)
       for (size_t n = 0; n < columns; ++n) {
         Number& sum = acc[m * columns + n];
-        sum = accumulate(type, sum, a[mma.transpose_a ? k * rows + m : m * depth + k],
-                         b[mma.transpose_b ? n * depth + k : k * columns + n]);
+        const size_t in_a = mma.transpose_a ? k * rows + m : m * depth + k;
+        const size_t in_b = mma.transpose_b ? n * depth + k : k * columns + n;
+        sum = accumulate(type, sum, a[in_a], b[in_b]);
       }
   return write(mma.acc, acc);
 }
@@ -149,12 +176,15 @@ Status BlockInterpreter::run(const Of<Reduce, Scan> auto& node) {
   WARPLOOM_TRY(Values values, read(node.src));
   bool reverse = false;
   if constexpr (requires { node.reverse; }) reverse = node.reverse;
-  const bool whole_numbers = is_wide_integer(program_.tensor(node.src).dtype) &&
-                             is_wide_integer(program_.tensor(node.dst).dtype);
+  const Dtype from = program_.tensor(node.src).dtype;
+  const Dtype to = program_.tensor(node.dst).dtype;
+  const bool whole_numbers = is_wide_integer(from) && is_wide_integer(to);
   const auto both = [&](Number a, Number b) {
     if (!whole_numbers) return Number{combined(node.op, a, b)};
-    return static_cast<Number>(apply_integers(reduction_of(node.op).combine,
-                                              static_cast<int64_t>(a), static_cast<int64_t>(b)));
+    const auto first = static_cast<int64_t>(a);
+    const auto second = static_cast<int64_t>(b);
+    const ValueOp op = reduction_of(node.op).combine;
+    return static_cast<Number>(apply_integers(op, first, second));
   };
   Values last;
   for (size_t n = 0; n < values.size(); ++n) {
@@ -172,8 +202,8 @@ Status BlockInterpreter::run(const Of<Reduce, Scan> auto& node) {
 
 Status BlockInterpreter::run(const ConvertLayout& rearrange) {
   WARPLOOM_TRY(const Values values, read(rearrange.src));
-  const auto columns =
-      rearrange.transpose ? static_cast<size_t>(program_.tensor(rearrange.src).shape[1]) : 1;
+  size_t columns = 1;
+  if (rearrange.transpose) columns = static_cast<size_t>(program_.tensor(rearrange.src).shape[1]);
   const size_t rows = values.size() / columns;
   Values turned;
   for (size_t i = 0; i < values.size(); ++i)
@@ -209,9 +239,10 @@ Status BlockInterpreter::run(const ClusterReduce& s) {
   const size_t round = meetings_ % 2;
   WARPLOOM_CHECK(meet("cluster_reduce"));
   Values total = cluster_[0].left_[round];
-  for (size_t other = 1; other < cluster_.size(); ++other)
-    for (size_t i = 0; i < total.size(); ++i)
-      total[i] = combined(s.op, total[i], cluster_[other].left_[round][i]);
+  for (size_t other = 1; other < cluster_.size(); ++other) {
+    const Values& own = cluster_[other].left_[round];
+    for (size_t i = 0; i < total.size(); ++i) total[i] = combined(s.op, total[i], own[i]);
+  }
   return write(s.dst, total);
 }
 
@@ -240,8 +271,9 @@ Status BlockInterpreter::run(const If& s) {
 Status BlockInterpreter::run(const Produce& s) {
   const Pipeline& pipeline = program_.pipeline(s.pipeline);
   Queue& queue = queues_[s.pipeline];
-  const size_t full =
-      queue.slots.size() - (role_ < 0 && queue.taken.count(role_) ? queue.taken[role_] : 0);
+  const bool consumed_here = role_ < 0 && queue.taken.contains(role_);
+  const size_t emptied = consumed_here ? queue.taken[role_] : 0;
+  const size_t full = queue.slots.size() - emptied;
   // One thread of control that waits for itself waits forever; different roles wait for each
   // other.
   if (role_ < 0 && full >= static_cast<size_t>(pipeline.stages))
@@ -260,9 +292,10 @@ Status BlockInterpreter::run(const Consume& s) {
   const Pipeline& pipeline = program_.pipeline(s.pipeline);
   Queue& queue = queues_[s.pipeline];
   size_t& taken = queue.taken[role_];
-  if (taken >= queue.slots.size())
-    return undefined(fmt::format("'{}' is consumed and has no slot left", pipeline.name),
-                     fmt::format("more than {} slots produced", queue.slots.size()));
+  if (taken >= queue.slots.size()) {
+    const std::string message = fmt::format("'{}' is consumed and has no slot left", pipeline.name);
+    return undefined(message, fmt::format("more than {} slots produced", queue.slots.size()));
+  }
   std::vector<Storage>& slot = queue.slots[taken++];
   for (size_t i = 0; i < slot.size(); ++i) tensors_[pipeline.tensors[i]] = slot[i];
   if (role_ < 0) slot.clear();  // nobody else will read it

@@ -5,8 +5,18 @@
 // A level is two spaces of indentation. Blank lines vanish; # and // begin comments. Errors are
 // kTileSyntax with "file:line".
 #pragma once
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 #include "base/error.h"
 
@@ -48,12 +58,12 @@ inline bool is_digit(char c) {
 // integer.
 inline Token number_token(std::string_view text) {
   double value = 0;
-  text = text.substr(
-      0, std::from_chars(text.data(), text.data() + text.size(), value).ptr - text.data());
+  const char* const begin = text.data();
+  const char* const end = std::from_chars(begin, begin + text.size(), value).ptr;
+  text = text.substr(0, end - begin);
   if (text.ends_with('.')) text.remove_suffix(1);
-  return {
-      text.find_first_of(".eE") == std::string_view::npos ? TokenKind::integer : TokenKind::real,
-      text};
+  const bool whole = text.find_first_of(".eE") == std::string_view::npos;
+  return {whole ? TokenKind::integer : TokenKind::real, text};
 }
 
 inline Token word_token(std::string_view text) {
@@ -70,27 +80,30 @@ inline Token token_at(std::string_view text) {
   if (is_letter(text[0])) return word_token(text);
   for (const std::string_view pair : kPairs)
     if (text.starts_with(pair)) return {TokenKind::sign, text.substr(0, 2)};
-  return {kSigns.find(text[0]) == std::string_view::npos ? TokenKind::other : TokenKind::sign,
-          text.substr(0, 1)};
+  const bool known = kSigns.find(text[0]) != std::string_view::npos;
+  return {known ? TokenKind::sign : TokenKind::other, text.substr(0, 1)};
 }
 
-inline tl::unexpected<Error> syntax(std::string_view file, int line, std::string message,
-                                    std::string expected = {}, std::string found = {}) {
-  return fail({ErrorCode::kTileSyntax, std::move(message), fmt::format("{}:{}", file, line),
-               std::move(expected), std::move(found), "docs/tile.md has the grammar"});
+inline tl::unexpected<Error> syntax(std::string_view file, int line, const std::string& message,
+                                    const std::string& expected = {},
+                                    const std::string& found = {}) {
+  const std::string place = fmt::format("{}:{}", file, line);
+  return fail(
+      {ErrorCode::kTileSyntax, message, place, expected, found, "docs/tile.md has the grammar"});
 }
 
 // What of a byte can be shown to a person.
 inline std::string shown(char c) {
-  return std::isprint(static_cast<unsigned char>(c))
-             ? std::string(1, c)
-             : fmt::format("byte 0x{:02x}", static_cast<unsigned char>(c));
+  const auto byte = static_cast<unsigned char>(c);
+  if (std::isprint(byte)) return {c};
+  return fmt::format("byte 0x{:02x}", byte);
 }
 
 inline Result<std::vector<Line>> split_lines(std::string_view text, std::string_view file) {
-  if (text.size() > kMostBytes)
-    return syntax(file, 1, "the text is too large", fmt::format("at most {} bytes", kMostBytes),
-                  std::to_string(text.size()));
+  if (text.size() > kMostBytes) {
+    const std::string expected = fmt::format("at most {} bytes", kMostBytes);
+    return syntax(file, 1, "the text is too large", expected, std::to_string(text.size()));
+  }
   std::vector<Line> lines;
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -186,7 +199,7 @@ class Cursor {
     return values;
   }
 
-  void fail(std::string message, std::string expected = {}) {
+  void fail(const std::string& message, const std::string& expected = {}) {
     if (!status_) return;
     const Token at = peek();
     if (at.kind == TokenKind::other) {
@@ -194,16 +207,18 @@ class Cursor {
                        shown(at.text[0]));
       return;
     }
-    status_ = syntax(
-        file_, line_.number, std::move(message), std::move(expected),
-        at.kind == TokenKind::end ? "the end of the line" : std::string(at.text.substr(0, 40)));
+    std::string found(at.text.substr(0, 40));
+    if (at.kind == TokenKind::end) found = "the end of the line";
+    status_ = syntax(file_, line_.number, message, expected, found);
   }
 
  private:
   // What follows the first token.
   static std::string_view behind(std::string_view text) {
     const std::string_view token = token_at(text).text;
-    return token.empty() ? token : text.substr(token.data() + token.size() - text.data());
+    if (token.empty()) return token;
+    const char* const end = token.data() + token.size();
+    return text.substr(end - text.data());
   }
 
   template <class T> T number(std::string_view message) {

@@ -1,5 +1,22 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/value_op.h"
+#include "tile/index.h"
 #include "tile/lexer.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "tile/syntax.h"
 
 namespace warploom::tile {
@@ -133,19 +150,20 @@ class Reader : public Cursor {
   }
 
  private:
-  void take_named(const auto& found, auto& to, std::string_view kind, std::string expected) {
+  void take_named(const auto& found, auto& to, std::string_view kind, const std::string& expected) {
     if (found)
       to = *found;
     else
-      fail(fmt::format("no {} has this name", kind), std::move(expected));
+      fail(fmt::format("no {} has this name", kind), expected);
     take();
   }
 
   bool option(std::string_view word) { return accept(trimmed(word)); }
 
   bool extent_follows() const {
-    return in_tile_ && depth_ == 0 && is("+") && peek(1).kind == TokenKind::integer &&
-           (is(",", 2) || is("]", 2) || is("by", 2));
+    const bool outermost = in_tile_ && depth_ == 0;
+    if (!outermost || !is("+") || peek(1).kind != TokenKind::integer) return false;
+    return is(",", 2) || is("]", 2) || is("by", 2);
   }
 
   Index binary(int precedence) {
@@ -235,6 +253,8 @@ template <size_t... I> Node node_of(size_t index, std::index_sequence<I...>) {
   return std::array<Node, sizeof...(I)>{Node(std::in_place_index<I>)...}[index];
 }
 
+constexpr std::make_index_sequence<std::variant_size_v<Node>> kNodeKinds;
+
 class Parser {
  public:
   Parser(std::vector<Line> lines, std::string_view file) : lines_(std::move(lines)), file_(file) {}
@@ -264,9 +284,9 @@ class Parser {
 
   Reader next() { return Reader(lines_[at_++], file_, program_); }
 
-  tl::unexpected<Error> refused(std::string message) {
+  tl::unexpected<Error> refused(const std::string& message) {
     Reader here = next();
-    here.fail(std::move(message));
+    here.fail(message);
     return tl::unexpected(here.status().error());
   }
 
@@ -284,9 +304,8 @@ class Parser {
       } else if (word != kStatementWords.end()) {
         io.take();
         const auto kind = static_cast<size_t>(word - kStatementWords.begin());
-        Statement read{node_of(kind, std::make_index_sequence<std::variant_size_v<Node>>()),
-                       {file_, io.line().number},
-                       kNoStatement};
+        const Location location{file_, io.line().number};
+        Statement read{node_of(kind, kNodeKinds), location, kNoStatement};
         WARPLOOM_CHECK(std::visit([&](auto& node) { return statement(io, node); }, read.node));
         out.push_back(std::move(read));
       } else {

@@ -1,4 +1,14 @@
 #include "tile/print.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "tile/syntax.h"
 
 namespace warploom::tile {
@@ -56,10 +66,10 @@ class Writer {
     item(Named{tile.tensor});
     if (covers(tile)) return;
     for (size_t i = 0; i < tile.offset.size() && i < tile.extent.size(); ++i) {
-      if (const std::string at = tile.offset[i].text(); tile.gathered_along(i))
-        all(*this, i ? ", gather(" : "[gather(", Named{tile.lookup},
-            fmt::format(", {}) +{}", at, tile.extent[i]));
-      else
+      if (const std::string at = tile.offset[i].text(); tile.gathered_along(i)) {
+        const std::string behind = fmt::format(", {}) +{}", at, tile.extent[i]);
+        all(*this, i ? ", gather(" : "[gather(", Named{tile.lookup}, behind);
+      } else
         out += fmt::format("{}{} +{}", i ? ", " : "[", at, tile.extent[i]);
       if (i < tile.step.size() && tile.step[i] != 1) out += fmt::format(" by {}", tile.step[i]);
     }
@@ -69,9 +79,10 @@ class Writer {
   void item(const Value& value) {
     if (value.kind == Value::Kind::constant) return item(value.constant);
     if (value.kind == Value::Kind::tensor) return item(Named{value.tensor});
-    if (value.kind == Value::Kind::coordinate)
-      return all(*this, "index(", value.axis,
-                 Optional{", ", value.shift.constant() != 0, value.shift}, ")");
+    if (value.kind == Value::Kind::coordinate) {
+      const bool shifted = value.shift.constant() != 0;
+      return all(*this, "index(", value.axis, Optional{", ", shifted, value.shift}, ")");
+    }
     out += name_of(value.op);
     for (size_t i = 0; i < value.operands.size(); ++i)
       all(*this, i ? ", " : "(", value.operands[i]);

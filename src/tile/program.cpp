@@ -1,4 +1,16 @@
 #include "tile/program.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "tile/index.h"
 
 namespace warploom::tile {
 namespace {
@@ -45,7 +57,8 @@ void own_stages(Program& program) {
 
 Tile whole(const Program& program, TensorId id) {
   const std::vector<int64_t>& shape = program.tensor(id).shape;
-  return Tile{id, std::vector<Index>(shape.size(), Index(0)), shape};
+  const std::vector<Index> origin(shape.size(), Index(0));
+  return Tile{id, origin, shape};
 }
 
 std::string place_of(const Program& program) {
@@ -54,7 +67,8 @@ std::string place_of(const Program& program) {
 
 std::string place_of(const Statement& statement) {
   const Location& at = statement.location;
-  return at.file.empty() ? std::string() : at.file + ":" + std::to_string(at.line);
+  if (at.file.empty()) return {};
+  return at.file + ":" + std::to_string(at.line);
 }
 
 std::vector<TensorId> tensors_of(const Value& value) {

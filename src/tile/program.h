@@ -45,8 +45,10 @@
 // Programs are values; builders (build.h) make them, verify.h checks them, print.h and parse.h turn
 // them into text and back.
 #pragma once
+#include <array>
 #include <cmath>
 #include <concepts>
+#include <optional>
 #include <variant>
 #include <vector>
 #include "base/dtype.h"

@@ -18,7 +18,8 @@ class StatementVerifier {
   Status body(const Body& statements, bool top);
 
  private:
-  Status refuse(std::string message, std::string expected = {}, std::string found = {}) const;
+  Status refuse(const std::string& message, const std::string& expected = {},
+                const std::string& found = {}) const;
 
   const std::string& name(TensorId id) const { return program_.tensor(id).name; }
 
@@ -31,6 +32,7 @@ class StatementVerifier {
   Status check(const TensorUse& used, std::string_view statement) const;
   Status check(const Index& index) const;
   Status check(const Tile& tile) const;
+  Status check_bytes(const Tile& tile) const;
   Status check_step(const Tile& tile) const;
   Status check_lookup(const Tile& tile) const;
   Status check(const Copy& copy) const;
@@ -50,7 +52,7 @@ class StatementVerifier {
   Status check(const ConvertLayout& node) const;
   Status check(const Bitcast& node) const;
   Status unlike(std::string_view word, const Tensor& src, const Tensor& dst,
-                std::string expected) const;
+                const std::string& expected) const;
   Status meets(std::string_view statement) const;
 
   Status check(const ClusterReduce&) const { return meets("cluster_reduce"); }

@@ -2,6 +2,8 @@
 // from the tokens of a line, a Writer prints it. A string is a sign, its blanks the printer's;
 // docs/tile.md has the grammar.
 #pragma once
+#include <array>
+#include <optional>
 #include "base/rows.h"
 #include "tile/program.h"
 
@@ -73,21 +75,24 @@ void all(auto& io, auto&&... items) {
 
 void line(auto& io, Of<Program> auto& p) {
   const bool clusters = p.cluster != std::vector<int64_t>{1, 1, 1};
-  all(io, "program ", p.name, " grid", Extents{p.grid},
-      Optional{" cluster", clusters, Extents{p.cluster}}, Optional{" warps ", true, p.warps},
-      Flag{" cooperative", p.cooperative});
+  all(io, "program ", p.name, " grid", Extents{p.grid});
+  all(io, Optional{" cluster", clusters, Extents{p.cluster}});
+  all(io, Optional{" warps ", true, p.warps}, Flag{" cooperative", p.cooperative});
 }
 
 void line(auto& io, Of<Tensor> auto& t) {
   io.keyword(t);
   all(io, " ", t.name, " ", t.dtype, " ", t.shape);
-  if (t.scope == Scope::global)
-    all(io, Optional{" strides ", t.strides != dense_strides(t.shape), t.strides},
-        Flag{" zeroed", t.zeroed}, Flag{" packed", t.prepacked});
-  if (t.scope == Scope::shared)
-    all(io, Optional{" windows ", t.as_strided >= 0, Named{t.as_strided}},
-        Optional{" from ", t.from != 0, t.from},
-        Optional{" strides ", !t.strides.empty(), t.strides});
+  if (t.scope == Scope::global) {
+    const bool padded = t.strides != dense_strides(t.shape);
+    all(io, Optional{" strides ", padded, t.strides});
+    all(io, Flag{" zeroed", t.zeroed}, Flag{" packed", t.prepacked});
+  }
+  if (t.scope == Scope::shared) {
+    all(io, Optional{" windows ", t.as_strided >= 0, Named{t.as_strided}});
+    all(io, Optional{" from ", t.from != 0, t.from});
+    all(io, Optional{" strides ", !t.strides.empty(), t.strides});
+  }
 }
 
 void line(auto& io, Of<Pipeline> auto& p) {
@@ -95,10 +100,12 @@ void line(auto& io, Of<Pipeline> auto& p) {
 }
 
 void line(auto& io, Of<Copy> auto& s) {
-  all(io, s.src, " -> ", s.dst, Optional{" fill ", s.fill != 0 || std::signbit(s.fill), s.fill},
-      Flag{" streaming", s.streaming}, Optional{" multicast ", !s.multicast.empty(), s.multicast},
-      Optional{" peer ", s.peer.has_value(), s.peer},
-      Optional{" combine ", s.combine.has_value(), s.combine});
+  const bool fills = s.fill != 0 || std::signbit(s.fill);
+  all(io, s.src, " -> ", s.dst, Optional{" fill ", fills, s.fill});
+  all(io, Flag{" streaming", s.streaming});
+  all(io, Optional{" multicast ", !s.multicast.empty(), s.multicast});
+  all(io, Optional{" peer ", s.peer.has_value(), s.peer});
+  all(io, Optional{" combine ", s.combine.has_value(), s.combine});
 }
 
 void line(auto& io, Of<Fill> auto& s) {
@@ -110,8 +117,9 @@ void line(auto& io, Of<Map> auto& s) {
 }
 
 void line(auto& io, Of<Mma> auto& s) {
-  all(io, Named{s.acc}, " += ", s.a, Flag{"^T", s.transpose_a}, " * ", s.b,
-      Flag{"^T", s.transpose_b});
+  all(io, Named{s.acc}, " += ");
+  all(io, s.a, Flag{"^T", s.transpose_a}, " * ");
+  all(io, s.b, Flag{"^T", s.transpose_b});
 }
 
 void line(auto& io, Of<Reduce, Scan> auto& s) {
@@ -121,7 +129,8 @@ void line(auto& io, Of<Reduce, Scan> auto& s) {
 }
 
 void line(auto& io, Of<ConvertLayout> auto& s) {
-  all(io, Named{s.src}, Flag{"^T", s.transpose}, " -> ", Named{s.dst});
+  all(io, Named{s.src}, Flag{"^T", s.transpose});
+  all(io, " -> ", Named{s.dst});
 }
 
 void line(auto& io, Of<Bitcast> auto& s) {
@@ -133,8 +142,9 @@ void line(auto& io, Of<ClusterReduce> auto& s) {
 }
 
 void line(auto& io, Of<For> auto& s) {
-  all(io, s.variable, " in ", s.begin, " .. ", s.end,
-      Optional{" step ", s.step.constant() != 1, s.step}, Flag{" unroll", s.unroll}, ":");
+  all(io, s.variable, " in ", s.begin, " .. ", s.end);
+  all(io, Optional{" step ", s.step.constant() != 1, s.step});
+  all(io, Flag{" unroll", s.unroll}, ":");
 }
 
 void line(auto& io, Of<If> auto& s) {
@@ -146,7 +156,8 @@ void line(auto& io, Of<Produce> auto& s) {
 }
 
 void line(auto& io, Of<Consume> auto& s) {
-  all(io, Named{s.pipeline, true}, Optional{" lag ", s.mma_in_flight != 0, s.mma_in_flight}, ":");
+  const bool lags = s.mma_in_flight != 0;
+  all(io, Named{s.pipeline, true}, Optional{" lag ", lags, s.mma_in_flight}, ":");
 }
 
 void line(auto& io, Of<Signal> auto& s) {
@@ -164,7 +175,7 @@ void line(auto& io, Of<Roles> auto&) {
 }
 
 void line(auto& io, Of<Role> auto& r) {
-  all(io, "role ", r.name, " warps ", r.warps,
-      Optional{" registers ", r.registers != 0, r.registers}, ":");
+  all(io, "role ", r.name, " warps ", r.warps);
+  all(io, Optional{" registers ", r.registers != 0, r.registers}, ":");
 }
 }  // namespace warploom::tile

@@ -3,7 +3,21 @@
 //
 // Declarations: names, shapes, strides, grid, cluster, warps, pipelines.
 #include "tile/verify.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "tile/program.h"
 
 namespace warploom::tile {
 namespace {
@@ -29,9 +43,9 @@ struct Declaration {
   const Program& program;
   std::string what;
 
-  tl::unexpected<Error> refuse(std::string message) const {
-    return fail({ErrorCode::kTileInvalid, std::move(message), place_of(program) + ": " + what, "",
-                 "", "change the declaration"});
+  tl::unexpected<Error> refuse(const std::string& message) const {
+    const std::string place = place_of(program) + ": " + what;
+    return fail({ErrorCode::kTileInvalid, message, place, "", "", "change the declaration"});
   }
 
   Status check_name(const std::string& name, std::set<std::string>& taken) const {
@@ -48,9 +62,11 @@ struct Declaration {
       return refuse("grid and cluster have three extents each");
     for (size_t i = 0; i < 3; ++i) {
       if (grid[i] < 1 || cluster[i] < 1) return refuse("an extent of grid or cluster is below 1");
-      if (grid[i] % cluster[i] != 0)
-        return refuse(fmt::format("grid [{}] is no multiple of cluster [{}]", fmt::join(grid, ", "),
-                                  fmt::join(cluster, ", ")));
+      if (grid[i] % cluster[i] != 0) {
+        const std::string blocks = fmt::format("{}", fmt::join(grid, ", "));
+        const std::string together = fmt::format("{}", fmt::join(cluster, ", "));
+        return refuse(fmt::format("grid [{}] is no multiple of cluster [{}]", blocks, together));
+      }
     }
     if (element_count(grid) < 1) return refuse("the grid is too large");
     return ok();
@@ -151,7 +167,8 @@ Status verify_declarations(const Program& program) {
   std::vector<PipelineId> owner(program.tensors.size(), -1);
   for (size_t i = 0; i < program.pipelines.size(); ++i) {
     const Pipeline& p = program.pipelines[i];
-    WARPLOOM_CHECK(declared("pipeline", p.name).check(p, static_cast<PipelineId>(i), owner));
+    const auto id = static_cast<PipelineId>(i);
+    WARPLOOM_CHECK(declared("pipeline", p.name).check(p, id, owner));
   }
   for (size_t i = 0; i < owner.size(); ++i)
     if (const TensorId base = program.tensors[i].as_strided; base >= 0) owner[i] = owner[base];
@@ -183,9 +200,9 @@ struct Sharing {
       std::vector<Uses>(program.pipelines.size());  // whose writers produce it
   bool has_roles = false;
 
-  tl::unexpected<Error> refuse(const Uses& uses, std::string message,
-                               std::string expected = {}) const {
-    return invalid(program, uses.last, std::move(message), std::move(expected));
+  tl::unexpected<Error> refuse(const Uses& uses, const std::string& message,
+                               const std::string& expected = {}) const {
+    return invalid(program, uses.last, message, expected);
   }
 
   void collect(const Body& body, int place) {
@@ -273,9 +290,10 @@ Status verify_identities(const Program& program) {
       if (!own && !offender) offender = &one;
     });
   if (!offender) return ok();
+  std::string found = std::to_string(offender->id);
+  if (offender->id == kNoStatement) found = "none";
   return invalid(program, &offender->location, "a statement has no id of its own",
-                 "an id that no other statement has, from number_statements()",
-                 offender->id == kNoStatement ? "none" : std::to_string(offender->id));
+                 "an id that no other statement has, from number_statements()", found);
 }
 }  // namespace
 
@@ -290,11 +308,12 @@ bool is_grid_variable(std::string_view name) {
   return std::ranges::find(kGridVariables, name) != kGridVariables.end();
 }
 
-tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message,
-                              std::string expected, std::string found) {
-  return fail({ErrorCode::kTileInvalid, std::move(message),
-               location ? fmt::format("{}:{}", location->file, location->line) : place_of(program),
-               std::move(expected), std::move(found),
+tl::unexpected<Error> invalid(const Program& program, const Location* location,
+                              const std::string& message, const std::string& expected,
+                              const std::string& found) {
+  std::string place = place_of(program);
+  if (location) place = fmt::format("{}:{}", location->file, location->line);
+  return fail({ErrorCode::kTileInvalid, message, place, expected, found,
                "change the statement, or the declarations that it uses"});
 }
 

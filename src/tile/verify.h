@@ -11,8 +11,9 @@ Status verify(const Program& program);
 
 // For the files of the verifier: kTileInvalid at a statement, or at the program where there is
 // none.
-tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message,
-                              std::string expected = {}, std::string found = {});
+tl::unexpected<Error> invalid(const Program& program, const Location* location,
+                              const std::string& message, const std::string& expected = {},
+                              const std::string& found = {});
 bool is_identifier(
     std::string_view name);  // a C identifier that no emitted source needs for itself
 bool is_grid_variable(std::string_view name);  // block_x, block_y, block_z, cluster_rank

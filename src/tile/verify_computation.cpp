@@ -1,7 +1,16 @@
 // The rules of statements that move and compute: scopes, shapes and types that agree.
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "tile/statement_verifier.h"
 #include "tile/syntax.h"
 
@@ -47,26 +56,29 @@ Status StatementVerifier::check_prepacked(const Tile& tile, const Tensor& src,
                   "a register tensor, and a tile that is neither gathered nor takes steps",
                   dst.name);
   bool one_grid = element_count(tile.extent) % per_byte(src.dtype) == 0;
-  for (size_t d = 0; d < tile.extent.size(); ++d)
-    one_grid &= src.shape[d] % tile.extent[d] == 0 && multiple(tile.offset[d], tile.extent[d]);
+  for (size_t d = 0; d < tile.extent.size(); ++d) {
+    const int64_t extent = tile.extent[d];
+    one_grid &= src.shape[d] % extent == 0 && multiple(tile.offset[d], extent);
+  }
   for (const Statement& statement : program_.body)
     for_statements(statement, [&](const Statement& one) {
       for (const TensorUse& use : uses_of(one))
         one_grid &= use.tensor != tile.tensor || !use.tile || use.tile->extent == tile.extent;
     });
   if (one_grid) return ok();
-  return refuse(
-      fmt::format("'{}' is packed, and this may be no tile of the grid that it is packed in",
-                  src.name),
+  const std::string message = fmt::format(
+      "'{}' is packed, and this may be no tile of the grid that it is packed in", src.name);
+  const std::string expected =
       "one shape for all its tiles, of whole bytes, that divides the tensor's; offsets that are "
-      "multiples of it",
-      fmt::format("{} of {}", text_of(tile.extent), text_of(src.shape)));
+      "multiples of it";
+  const std::string found = fmt::format("{} of {}", text_of(tile.extent), text_of(src.shape));
+  return refuse(message, expected, found);
 }
 
 Status StatementVerifier::combined(const Tensor& dst, ReduceOp op) const {
   const bool half = dst.dtype == Dtype::f16 || dst.dtype == Dtype::bf16;
-  const bool typed =
-      dst.dtype == Dtype::f32 || dst.dtype == Dtype::i32 || (half && op == ReduceOp::sum);
+  const bool wide = dst.dtype == Dtype::f32 || dst.dtype == Dtype::i32;
+  const bool typed = wide || (half && op == ReduceOp::sum);
   if (dst.scope == Scope::global && typed) return ok();
   return refuse(fmt::format("a copy cannot combine with '{}'", dst.name),
                 "a global tensor of f32 or i32; for sums also of f16 or bf16", text_of(dst.dtype));
@@ -95,14 +107,14 @@ Status StatementVerifier::shared_along(const Copy& copy) const {
     return refuse("not every block of a cluster may reach this multicast",
                   "loops and conditions around it that all blocks of the cluster decide alike");
   for (const Index& offset : copy.src.offset)
-    if (differs(offset, along))
-      return refuse(
-          "the blocks that share a multicast may read different tiles",
-          fmt::format(
-              "an offset that does not depend on the block's place along {}, but on block_x / {} "
-              "and its like",
-              along, program_.cluster[0]),
-          offset.text());
+    if (differs(offset, along)) {
+      const std::string expected = fmt::format(
+          "an offset that does not depend on the block's place along {}, but on block_x / {} "
+          "and its like",
+          along, program_.cluster[0]);
+      return refuse("the blocks that share a multicast may read different tiles", expected,
+                    offset.text());
+    }
   return ok();
 }
 
@@ -111,9 +123,9 @@ Status StatementVerifier::check_flag(const Tile& flag, bool written) const {
   if (tensor.scope == Scope::global && tensor.dtype == Dtype::i32 &&
       element_count(flag.extent) == 1 && flag.lookup < 0 && (tensor.writable || !written))
     return ok();
-  return refuse(fmt::format("'{}' holds no such flag", tensor.name),
-                "one element of a global tensor of i32; to signal, of an output",
-                fmt::format("{} of {}", text_of(flag.extent), text_of(tensor.dtype)));
+  const std::string message = fmt::format("'{}' holds no such flag", tensor.name);
+  const std::string found = fmt::format("{} of {}", text_of(flag.extent), text_of(tensor.dtype));
+  return refuse(message, "one element of a global tensor of i32; to signal, of an output", found);
 }
 
 Status StatementVerifier::check(const Map& map) const {
@@ -150,9 +162,12 @@ Status StatementVerifier::check(const Value& value, const Tensor& dst) const {
     return refuse(fmt::format("'{}' has no axis {}", dst.name, value.axis));
   }
   if (value.kind == Value::Kind::op) {
-    if (value.operands.size() != static_cast<size_t>(arity_of(value.op)))
-      return refuse(fmt::format("'{}' has the wrong number of operands", name_of(value.op)),
-                    std::to_string(arity_of(value.op)), std::to_string(value.operands.size()));
+    if (value.operands.size() != static_cast<size_t>(arity_of(value.op))) {
+      const std::string message =
+          fmt::format("'{}' has the wrong number of operands", name_of(value.op));
+      const std::string found = std::to_string(value.operands.size());
+      return refuse(message, std::to_string(arity_of(value.op)), found);
+    }
     for (const Value& operand : value.operands) WARPLOOM_CHECK(check(operand, dst));
     return ok();
   }
@@ -160,9 +175,9 @@ Status StatementVerifier::check(const Value& value, const Tensor& dst) const {
   if (std::equal(tensor.shape.begin(), tensor.shape.end(), dst.shape.begin(), dst.shape.end(),
                  [](int64_t own, int64_t wanted) { return own == wanted || own == 1; }))
     return ok();
-  return refuse(fmt::format("'{}' does not broadcast to '{}'", tensor.name, dst.name),
-                "the same rank, each extent equal or 1: " + text_of(dst.shape),
-                text_of(tensor.shape));
+  const std::string message = fmt::format("'{}' does not broadcast to '{}'", tensor.name, dst.name);
+  const std::string expected = "the same rank, each extent equal or 1: " + text_of(dst.shape);
+  return refuse(message, expected, text_of(tensor.shape));
 }
 
 Status StatementVerifier::check(const Mma& mma) const {
@@ -178,20 +193,21 @@ Status StatementVerifier::check(const Mma& mma) const {
   const Dtype acc_type = program_.tensor(mma.acc).dtype;
   if (a_type != b_type)
     return refuse("the operands of an mma differ in type", text_of(a_type), text_of(b_type));
-  if (accumulator_of(a_type) != acc_type)
-    return refuse(
-        fmt::format("an mma cannot accumulate {} in {}", name_of(a_type), name_of(acc_type)),
-        "f32 for floats, f64 for f64, i32 for i8 and u8", text_of(acc_type));
+  if (accumulator_of(a_type) != acc_type) {
+    const std::string message =
+        fmt::format("an mma cannot accumulate {} in {}", name_of(a_type), name_of(acc_type));
+    return refuse(message, "f32 for floats, f64 for f64, i32 for i8 and u8", text_of(acc_type));
+  }
   auto a = matrix_extent(mma.a.extent);
   auto b = matrix_extent(mma.b.extent);
   const auto acc = matrix_extent(program_.tensor(mma.acc).shape);
   if (mma.transpose_a) std::ranges::reverse(a);
   if (mma.transpose_b) std::ranges::reverse(b);
-  if (a.size() != 2 || b.size() != 2 || acc.size() != 2 || a[0] != acc[0] || b[1] != acc[1] ||
-      a[1] != b[0])
-    return refuse("the shapes of an mma do not fit each other", "acc [M, N], a [M, K], b [K, N]",
-                  fmt::format("acc {}, a {}, b {}", text_of(acc), text_of(a), text_of(b)));
-  return ok();
+  const bool matrices = a.size() == 2 && b.size() == 2 && acc.size() == 2;
+  if (matrices && a[0] == acc[0] && b[1] == acc[1] && a[1] == b[0]) return ok();
+  const std::string found = fmt::format("acc {}, a {}, b {}", text_of(acc), text_of(a), text_of(b));
+  return refuse("the shapes of an mma do not fit each other", "acc [M, N], a [M, K], b [K, N]",
+                found);
 }
 
 Status StatementVerifier::check(const ConvertLayout& node) const {
@@ -220,10 +236,11 @@ Status StatementVerifier::check(const Bitcast& node) const {
 }
 
 Status StatementVerifier::unlike(std::string_view word, const Tensor& src, const Tensor& dst,
-                                 std::string expected) const {
-  return refuse(fmt::format("the two sides of a {} do not fit each other", word),
-                std::move(expected),
-                fmt::format("{} {}, {} {}", name_of(src.dtype), text_of(src.shape),
-                            name_of(dst.dtype), text_of(dst.shape)));
+                                 const std::string& expected) const {
+  const auto typed = [](const Tensor& tensor) {
+    return fmt::format("{} {}", name_of(tensor.dtype), text_of(tensor.shape));
+  };
+  const std::string message = fmt::format("the two sides of a {} do not fit each other", word);
+  return refuse(message, expected, fmt::format("{}, {}", typed(src), typed(dst)));
 }
 }  // namespace warploom::tile

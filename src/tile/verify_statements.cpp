@@ -1,4 +1,14 @@
+#include <fmt/format.h>
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "tile/statement_verifier.h"
 #include "tile/syntax.h"
 #include "tile/verify.h"
@@ -7,6 +17,11 @@ namespace warploom::tile {
 namespace {
 bool contains(const std::vector<PipelineId>& list, PipelineId id) {
   return std::ranges::count(list, id) > 0;
+}
+
+// "block_x * 64 +64"
+std::string extent_text(const Tile& tile, size_t dim) {
+  return fmt::format("{} +{}", tile.offset[dim].text(), tile.extent[dim]);
 }
 }  // namespace
 
@@ -29,9 +44,9 @@ Status StatementVerifier::body(const Body& statements, bool top) {
   return ok();
 }
 
-Status StatementVerifier::refuse(std::string message, std::string expected,
-                                 std::string found) const {
-  return invalid(program_, location_, std::move(message), std::move(expected), std::move(found));
+Status StatementVerifier::refuse(const std::string& message, const std::string& expected,
+                                 const std::string& found) const {
+  return invalid(program_, location_, message, expected, found);
 }
 
 // What the body of a statement finds around it.
@@ -109,16 +124,19 @@ Status StatementVerifier::use(TensorId id, bool written) const {
 Status StatementVerifier::check(const TensorUse& used, std::string_view statement) const {
   WARPLOOM_CHECK(use(used.tensor, used.written));
   const Tensor& tensor = program_.tensor(used.tensor);
-  if ((tensor.as_strided >= 0 || tensor.prepacked) && (statement != "copy" || used.gathers))
-    return refuse(fmt::format("{} {} '{}'", statement,
-                              tensor.prepacked ? "reads packed" : "works on windows", tensor.name),
+  const bool for_copies_alone = tensor.as_strided >= 0 || tensor.prepacked;
+  if (for_copies_alone && (statement != "copy" || used.gathers)) {
+    const char* const does = tensor.prepacked ? "reads packed" : "works on windows";
+    return refuse(fmt::format("{} {} '{}'", statement, does, tensor.name),
                   "a copy to a register tensor before it", std::string(statement));
+  }
   if (used.tile) return check(*used.tile);
   if (used.gathers) return check_lookup(*used.gathers);
   if (program_.tensor(used.tensor).scope == Scope::reg) return ok();
-  return refuse(
-      fmt::format("{} works on register tensors and '{}' is none", statement, name(used.tensor)),
-      "a register tensor", name(used.tensor));
+  const std::string& found = name(used.tensor);
+  const std::string message =
+      fmt::format("{} works on register tensors and '{}' is none", statement, found);
+  return refuse(message, "a register tensor", found);
 }
 
 Status StatementVerifier::check(const Index& index) const {
@@ -134,49 +152,66 @@ Status StatementVerifier::check(const Index& index) const {
   bool bad = index.right().constant().value_or(1) < 1;
   for (const auto& loop : loops_) bad |= index.right().depends_on(loop.first);
   if (!bad) return ok();
-  return refuse(fmt::format("'{}' divides by something that may not be positive", index.text()),
-                "a positive constant, or what no loop changes", index.right().text());
+  const std::string message =
+      fmt::format("'{}' divides by something that may not be positive", index.text());
+  return refuse(message, "a positive constant, or what no loop changes", index.right().text());
 }
 
 Status StatementVerifier::check(const Tile& tile) const {
   const Tensor& tensor = program_.tensor(tile.tensor);
-  if (tile.offset.size() != tensor.shape.size() || tile.extent.size() != tensor.shape.size())
-    return refuse(fmt::format("a tile of '{}' has another rank than the tensor", tensor.name),
-                  std::to_string(tensor.shape.size()),
-                  fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size()));
+  if (tile.offset.size() != tensor.shape.size() || tile.extent.size() != tensor.shape.size()) {
+    const std::string message =
+        fmt::format("a tile of '{}' has another rank than the tensor", tensor.name);
+    const std::string found =
+        fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size());
+    return refuse(message, std::to_string(tensor.shape.size()), found);
+  }
   for (const Index& offset : tile.offset) WARPLOOM_CHECK(check(offset));
   if (!tile.step.empty()) WARPLOOM_CHECK(check_step(tile));
-  for (size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global && !tensor.prepacked;
-       ++i)
-    if (const int per = per_byte(tensor.dtype);
-        tensor.shape[i] > 1 && tensor.strides[i] == 1 && per > 1 &&
-        (tile.extent[i] % per || tile.offset[i].known_divisor() % per ||
-         tile.lookup_dim == static_cast<int>(i)))
-      return refuse(
-          fmt::format("a tile of '{}' is not known to begin and end with a byte", tensor.name),
-          fmt::format("multiples of {} elements", per),
-          fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
+  if (tensor.scope == Scope::global && !tensor.prepacked) WARPLOOM_CHECK(check_bytes(tile));
   if (element_count(tile.extent) < 1)
     return refuse(fmt::format("a tile of '{}' has an extent below 1", tensor.name),
                   "extents of at least 1", text_of(tile.extent));
   for (size_t i = 0; i < tile.extent.size() && tensor.scope != Scope::global; ++i) {
     const int64_t room = tensor.shape[i] - tile.extent[i];
     const int64_t offset = tile.offset[i].constant().value_or(0);
-    if (room < 0 || offset < 0 || offset > room)
-      return refuse(fmt::format("a tile reaches outside '{}' in dimension {}", tensor.name, i),
-                    "a tile inside " + text_of(tensor.shape),
-                    fmt::format("{} +{}", tile.offset[i].text(), tile.extent[i]));
+    if (room < 0 || offset < 0 || offset > room) {
+      const std::string message =
+          fmt::format("a tile reaches outside '{}' in dimension {}", tensor.name, i);
+      const std::string expected = "a tile inside " + text_of(tensor.shape);
+      return refuse(message, expected, extent_text(tile, i));
+    }
+  }
+  return ok();
+}
+
+// Of elements narrower than a byte: along neighbours, whole bytes are read and written.
+Status StatementVerifier::check_bytes(const Tile& tile) const {
+  const Tensor& tensor = program_.tensor(tile.tensor);
+  const int per = per_byte(tensor.dtype);
+  if (per == 1) return ok();
+  for (size_t i = 0; i < tile.extent.size(); ++i) {
+    if (tensor.shape[i] <= 1 || tensor.strides[i] != 1) continue;
+    const bool gathered = tile.lookup_dim == static_cast<int>(i);
+    const bool whole = tile.extent[i] % per == 0 && tile.offset[i].known_divisor() % per == 0;
+    if (whole && !gathered) continue;
+    const std::string message =
+        fmt::format("a tile of '{}' is not known to begin and end with a byte", tensor.name);
+    return refuse(message, fmt::format("multiples of {} elements", per), extent_text(tile, i));
   }
   return ok();
 }
 
 Status StatementVerifier::check_step(const Tile& tile) const {
   const Tensor& tensor = program_.tensor(tile.tensor);
-  bool good = tensor.scope == Scope::global && tile.step.size() == tile.extent.size() &&
-              per_byte(tensor.dtype) == 1;
-  for (size_t i = 0; good && i < tile.step.size(); ++i)
-    good = tile.step[i] >= 1 && tile.step[i] < int64_t{1} << 32 &&
-           (tile.step[i] == 1 || tile.lookup_dim != static_cast<int>(i));
+  constexpr int64_t kMostStep = int64_t{1} << 32;
+  const bool whole_bytes = tensor.scope == Scope::global && per_byte(tensor.dtype) == 1;
+  bool good = whole_bytes && tile.step.size() == tile.extent.size();
+  for (size_t i = 0; good && i < tile.step.size(); ++i) {
+    const int64_t step = tile.step[i];
+    const bool gathered = tile.lookup_dim == static_cast<int>(i);
+    good = step >= 1 && step < kMostStep && (step == 1 || !gathered);
+  }
   if (good) return ok();
   return refuse(
       fmt::format("a tile of '{}' cannot take the steps {}", tensor.name, text_of(tile.step)),
@@ -200,8 +235,8 @@ Status StatementVerifier::check_lookup(const Tile& tile) const {
 bool StatementVerifier::multiple(const Index& index, int64_t of) const {
   return index.is_multiple(of, [&](const std::string& name) {
     const auto loop = loops_.find(name);
-    return loop != loops_.end() && multiple(loop->second->begin, of) &&
-           multiple(loop->second->step, of);
+    if (loop == loops_.end()) return false;
+    return multiple(loop->second->begin, of) && multiple(loop->second->step, of);
   });
 }
 
@@ -225,8 +260,9 @@ Status StatementVerifier::check(const Of<Reduce, Scan> auto& node) const {
     return refuse(fmt::format("'{}' has no axis {}", name(node.src), node.axis));
   if (!kKeeps) shape[node.axis] = 1;
   if (program_.tensor(node.dst).shape == shape) return ok();
-  return refuse(fmt::format("the result of a {} has the wrong shape", kKeeps ? "scan" : "reduce"),
-                text_of(shape), text_of(program_.tensor(node.dst).shape));
+  const char* const word = kKeeps ? "scan" : "reduce";
+  const std::string message = fmt::format("the result of a {} has the wrong shape", word);
+  return refuse(message, text_of(shape), text_of(program_.tensor(node.dst).shape));
 }
 
 // All blocks of the cluster meet, by all their threads or those of one role.

@@ -48,6 +48,12 @@ using Raw = void*;
 
 struct CublasLt {
   using Set = int(Raw, int attribute, const void* value, size_t bytes);
+  using Search = int(Raw, Raw desc, Raw a, Raw b, Raw c, Raw d, Raw preference, int wanted,
+                     LtHeuristic* results, int* found);
+  using Multiply = int(Raw, Raw desc, const void* alpha, const void* a, Raw a_layout, const void* b,
+                       Raw b_layout, const void* beta, const void* c, Raw c_layout, void* d,
+                       Raw d_layout, const LtAlgorithm*, void* workspace, size_t workspace_bytes,
+                       void* stream);
   const runtime::Library library{cublaslt_names()};
   int (*create)(Raw*) = library["cublasLtCreate"];
   size_t (*version)() = library["cublasLtGetVersion"];
@@ -60,12 +66,8 @@ struct CublasLt {
   Maker<> preference{library["cublasLtMatmulPreferenceCreate"],
                      library["cublasLtMatmulPreferenceDestroy"]};
   Set* preference_set = library["cublasLtMatmulPreferenceSetAttribute"];
-  int (*heuristic)(Raw, Raw desc, Raw a, Raw b, Raw c, Raw d, Raw preference, int wanted,
-                   LtHeuristic* results, int* found) = library["cublasLtMatmulAlgoGetHeuristic"];
-  int (*matmul)(Raw, Raw desc, const void* alpha, const void* a, Raw a_layout, const void* b,
-                Raw b_layout, const void* beta, const void* c, Raw c_layout, void* d, Raw d_layout,
-                const LtAlgorithm*, void* workspace, size_t workspace_bytes,
-                void* stream) = library["cublasLtMatmul"];
+  Search* heuristic = library["cublasLtMatmulAlgoGetHeuristic"];
+  Multiply* matmul = library["cublasLtMatmul"];
   Raw handle = nullptr;
   bool ready = library.complete() && create(&handle) == 0;
 
@@ -128,11 +130,14 @@ std::optional<Matrix> matrix_of(const Place& place) {
   const int64_t down = place.strides[1];
   const int64_t along = place.strides[2];
   const int64_t batch_stride = place.shape[0] == 1 ? 0 : place.strides[0];
-  if (columns == 1 || along == 1)
-    return Matrix{columns, rows, std::max(rows == 1 ? columns : down, columns), batch_stride,
-                  false};
-  if (rows == 1 || down == 1)
-    return Matrix{rows, columns, std::max(along, rows), batch_stride, true};
+  if (columns == 1 || along == 1) {
+    const int64_t line = rows == 1 ? columns : std::max(down, columns);
+    return Matrix{columns, rows, line, batch_stride, false};
+  }
+  if (rows == 1 || down == 1) {
+    const int64_t line = std::max(along, rows);
+    return Matrix{rows, columns, line, batch_stride, true};
+  }
   return std::nullopt;
 }
 
@@ -142,7 +147,8 @@ std::optional<Place> batched(const Place& place) {
   const int64_t rows = place.shape[rank - 2];
   const int64_t columns = place.shape[rank - 1];
   if (rank == 2) return of_rank(place, 3);
-  return reshaped(place, {elements_of(place) / (rows * columns), rows, columns});
+  const int64_t count = elements_of(place) / (rows * columns);
+  return reshaped(place, {count, rows, columns});
 }
 
 // An addend a column and one of cuBLASLt's activations.
@@ -151,15 +157,18 @@ struct Epilogue {
   int activation = kEpilogueDefault;
 };
 
+// One element a column, that lie one after the other.
+bool is_row(const Place& place, int64_t columns) {
+  if (elements_of(place) != columns || place.shape.back() != columns) return false;
+  return columns == 1 || place.strides.back() == 1;
+}
+
 std::optional<Epilogue> epilogue_of(const std::vector<After>& after, int64_t columns) {
   Epilogue out;
   for (const After& each : after) {
     if (each.other) {
       const bool first = &each == after.data() && each.combine == Combine::add;
-      const bool fits = elements_of(*each.other) == columns &&
-                        each.other->shape.back() == columns &&
-                        (columns == 1 || each.other->strides.back() == 1);
-      if (!first || !fits) return std::nullopt;
+      if (!first || !is_row(*each.other, columns)) return std::nullopt;
       out.bias = each.other;
     } else {
       const int code = row_of(each.function).cublaslt;
@@ -213,7 +222,52 @@ class CublasLtLibrary : public Library {
     return made;
   }
 
+  // A product as cuBLASLt knows it.
+  struct Product {
+    Matmul call;
+    std::optional<Place> bias;
+    Object desc;
+    Object layout_a;
+    Object layout_b;
+    Object layout_c;
+    Object preference;
+  };
+
+  // Where its operands lie in one binding of buffers.
+  struct Operands {
+    Buffer a;
+    Buffer b;
+    Buffer c;
+    Buffer workspace;
+    void* bias = nullptr;
+  };
+
   Status product(const Matmul& call, const Epilogue& epilogue, Program& program) {
+    WARPLOOM_TRY(const Product product, described(call, epilogue));
+    const auto algorithms = std::make_shared<std::vector<LtAlgorithm>>(algorithms_of(product));
+    if (algorithms->empty()) return not_served(name(), "no algorithm");
+    program.scratch[kWorkspace] = kWorkspaceBytes;
+    const std::string library = name();
+    Executor& device = device_;
+    const auto bind = [product, algorithms, library,
+                       &device](const Bindings& buffers) -> Result<runtime::Call> {
+      WARPLOOM_TRY(const Operands at, operands_of(product, buffers));
+      const auto run = [product, at, library, &device](const LtAlgorithm& algorithm) -> Status {
+        const int status = multiply(product, at, algorithm, device.stream());
+        if (status == 0) return ok();
+        const std::string found = fmt::format("status {}", status);
+        return fail({ErrorCode::kCudaCall, "cublasLtMatmul failed", library, "status 0", found,
+                     "check nvidia-smi and the kernel log"});
+      };
+      if (algorithms->size() > 1) WARPLOOM_CHECK(choose(device, *algorithms, run));
+      return [run, algorithm = algorithms->front()] { return run(algorithm); };
+    };
+    program.pieces.push_back(bind);
+    return ok();
+  }
+
+  // Its descriptors. cuBLAS is column-major: it is given B as its first operand.
+  Result<Product> described(const Matmul& call, const Epilogue& epilogue) const {
     const CublasLt& lt = CublasLt::get();
     const auto a = matrix_of(call.a);
     const auto b = matrix_of(call.b);
@@ -221,68 +275,87 @@ class CublasLtLibrary : public Library {
     const int type_a = runtime::codes_of(call.a.dtype).cuda;
     const int type_b = runtime::codes_of(call.b.dtype).cuda;
     const int type_c = runtime::codes_of(call.dst.dtype).cuda;
-    if (!a || !b || !c || c->transposed || type_a < 0 || type_b < 0 || type_c < 0)
-      return not_served(name(), "its layout or element types");
+    const bool known_layouts = a && b && c && !c->transposed;
+    const bool known_types = type_a >= 0 && type_b >= 0 && type_c >= 0;
+    if (!known_layouts || !known_types) return not_served(name(), "its layout or element types");
     const int64_t batch = call.dst.shape[0];
-    const Object layout_a = layout_of(*a, type_a, batch);
-    const Object layout_b = layout_of(*b, type_b, batch);
-    const Object layout_c = layout_of(*c, type_c, batch);
+    Product out{.call = call, .bias = epilogue.bias};
+    out.layout_a = layout_of(*a, type_a, batch);
+    out.layout_b = layout_of(*b, type_b, batch);
+    out.layout_c = layout_of(*c, type_c, batch);
     const bool tf32 = call.tf32 || call.a.dtype == Dtype::tf32;
-    const Object desc = lt.desc(tf32 ? kComputeFastTf32 : kCompute32F, kScale32F);
-    const Object preference = lt.preference();
+    out.desc = lt.desc(tf32 ? kComputeFastTf32 : kCompute32F, kScale32F);
+    out.preference = lt.preference();
+    bool good = out.layout_a && out.layout_b && out.layout_c;
+    const int32_t transposes_first = b->transposed;
+    const int32_t transposes_second = a->transposed;
+    good = good && set(lt.desc_set, out.desc, kDescTransA, transposes_first);
+    good = good && set(lt.desc_set, out.desc, kDescTransB, transposes_second);
+    good = good && set_epilogue(out.desc, epilogue);
+    good = good && set(lt.preference_set, out.preference, kPreferWorkspace, kWorkspaceBytes);
+    if (!good) return not_served(name(), "a descriptor it refused");
+    return out;
+  }
+
+  static bool set_epilogue(const Object& desc, const Epilogue& epilogue) {
+    const CublasLt& lt = CublasLt::get();
     const bool biased = epilogue.bias.has_value();
     int code = epilogue.activation;
     if (biased) code = (code & ~kEpilogueDefault) | kEpilogueBias;
-    // cuBLAS is column-major: it is given B as its first operand.
-    bool good = layout_a && layout_b && layout_c;
-    good = good && set(lt.desc_set, desc, kDescTransA, int32_t{b->transposed});
-    good = good && set(lt.desc_set, desc, kDescTransB, int32_t{a->transposed});
-    good = good && set(lt.desc_set, desc, kDescEpilogue, code);
-    if (good && biased) {
-      const int bias_type = runtime::codes_of(epilogue.bias->dtype).cuda;
-      good = set(lt.desc_set, desc, kDescBiasType, bias_type);
-    }
-    good = good && set(lt.preference_set, preference, kPreferWorkspace, kWorkspaceBytes);
-    if (!good) return not_served(name(), "a descriptor it refused");
+    if (!set(lt.desc_set, desc, kDescEpilogue, code)) return false;
+    if (!biased) return true;
+    const int bias_type = runtime::codes_of(epilogue.bias->dtype).cuda;
+    return set(lt.desc_set, desc, kDescBiasType, bias_type);
+  }
+
+  // Those that cuBLASLt's heuristic offers, the best first.
+  static std::vector<LtAlgorithm> algorithms_of(const Product& product) {
+    const CublasLt& lt = CublasLt::get();
+    const Raw a = product.layout_a.get();
+    const Raw b = product.layout_b.get();
+    const Raw c = product.layout_c.get();
+    const Raw desc = product.desc.get();
+    const Raw preference = product.preference.get();
     std::array<LtHeuristic, kAlgorithms> results;
     int found = 0;
-    const int searched =
-        lt.heuristic(lt.handle, desc.get(), layout_b.get(), layout_a.get(), layout_c.get(),
-                     layout_c.get(), preference.get(), kAlgorithms, results.data(), &found);
-    const auto algorithms = std::make_shared<std::vector<LtAlgorithm>>();
-    for (const LtHeuristic& result : std::span(results).first(searched == 0 ? found : 0))
-      if (result.state == 0) algorithms->push_back(result.algorithm);
-    if (algorithms->empty()) return not_served(name(), "no algorithm");
-    program.scratch[kWorkspace] = kWorkspaceBytes;
-    program.pieces.push_back([=, library = name(),
-                              &device = device_](const Bindings& buffers) -> Result<runtime::Call> {
-      WARPLOOM_TRY(const Buffer x, buffer_of(buffers, call.a));
-      WARPLOOM_TRY(const Buffer y, buffer_of(buffers, call.b));
-      WARPLOOM_TRY(const Buffer z, buffer_of(buffers, call.dst));
-      const Buffer workspace = buffers.at(kWorkspace);
-      void* bias = nullptr;
-      if (biased) {
-        WARPLOOM_TRY(const Buffer held, buffer_of(buffers, *epilogue.bias));
-        bias = address_of(held, *epilogue.bias);
-      }
-      void* const to = address_of(z, call.dst);
-      const auto run = [=, &device](const LtAlgorithm& algorithm) -> Status {
-        const CublasLt& cublas = CublasLt::get();
-        const float one = 1;   // the factor of A·B
-        const float zero = 0;  // and of C
-        if (bias) set(cublas.desc_set, desc, kDescBiasPointer, bias);
-        const int status = cublas.matmul(cublas.handle, desc.get(), &one, address_of(y, call.b),
-                                         layout_b.get(), address_of(x, call.a), layout_a.get(),
-                                         &zero, to, layout_c.get(), to, layout_c.get(), &algorithm,
-                                         workspace.address(), kWorkspaceBytes, device.stream());
-        if (status == 0) return ok();
-        return fail({ErrorCode::kCudaCall, "cublasLtMatmul failed", library, "status 0",
-                     fmt::format("status {}", status), "check nvidia-smi and the kernel log"});
-      };
-      if (algorithms->size() > 1) WARPLOOM_CHECK(choose(device, *algorithms, run));
-      return [run, algorithm = algorithms->front()] { return run(algorithm); };
-    });
-    return ok();
+    const int status =
+        lt.heuristic(lt.handle, desc, b, a, c, c, preference, kAlgorithms, results.data(), &found);
+    std::vector<LtAlgorithm> out;
+    if (status != 0) return out;
+    for (const LtHeuristic& result : std::span(results).first(static_cast<size_t>(found)))
+      if (result.state == 0) out.push_back(result.algorithm);
+    return out;
+  }
+
+  static Result<Operands> operands_of(const Product& product, const Bindings& buffers) {
+    Operands out;
+    WARPLOOM_TRY(out.a, buffer_of(buffers, product.call.a));
+    WARPLOOM_TRY(out.b, buffer_of(buffers, product.call.b));
+    WARPLOOM_TRY(out.c, buffer_of(buffers, product.call.dst));
+    out.workspace = buffers.at(kWorkspace);
+    if (product.bias) {
+      WARPLOOM_TRY(const Buffer held, buffer_of(buffers, *product.bias));
+      out.bias = address_of(held, *product.bias);
+    }
+    return out;
+  }
+
+  // The status of cublasLtMatmul.
+  static int multiply(const Product& product, const Operands& at, const LtAlgorithm& algorithm,
+                      void* stream) {
+    const CublasLt& lt = CublasLt::get();
+    const float one = 1;   // the factor of A·B
+    const float zero = 0;  // and of C
+    if (at.bias) set(lt.desc_set, product.desc, kDescBiasPointer, at.bias);
+    const void* const a = address_of(at.a, product.call.a);
+    const void* const b = address_of(at.b, product.call.b);
+    void* const c = address_of(at.c, product.call.dst);
+    const Raw layout_a = product.layout_a.get();
+    const Raw layout_b = product.layout_b.get();
+    const Raw layout_c = product.layout_c.get();
+    return lt.matmul(lt.handle, product.desc.get(), &one, b, layout_b, a, layout_a, &zero, c,
+                     layout_c, c, layout_c, &algorithm, at.workspace.address(), kWorkspaceBytes,
+                     stream);
   }
 
   static constexpr const char* kWorkspace = "cublaslt@workspace";

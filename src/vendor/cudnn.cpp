@@ -59,8 +59,9 @@ std::vector<int> integers(const Shape& shape) {
 Place spatial(const Place& place) {
   if (place.shape.size() != 3) return place;
   Place out = place;
+  const int64_t stride = place.shape[2] * place.strides[2];
   out.shape.insert(out.shape.begin() + 2, 1);
-  out.strides.insert(out.strides.begin() + 2, place.shape[2] * place.strides[2]);
+  out.strides.insert(out.strides.begin() + 2, stride);
   return out;
 }
 
@@ -114,7 +115,8 @@ Object CudnnLibrary::tensor_of(const Place& place) const {
   const auto rank = static_cast<int>(padded.shape.size());
   const std::vector<int> sizes = integers(padded.shape);
   const std::vector<int> strides = integers(padded.strides);
-  const int status = d_.tensor_set(made.get(), type, rank, sizes.data(), strides.data());
+  const Handle desc = made.get();
+  const int status = d_.tensor_set(desc, type, rank, sizes.data(), strides.data());
   return status == 0 ? made : nullptr;
 }
 
@@ -132,7 +134,8 @@ Result<Bindings> CudnnLibrary::trial(const std::vector<Place>& places,
   for (const auto& [name, size] : bytes) {
     WARPLOOM_TRY(out[name], device_.allocate(size));
     const auto known = std::ranges::find(filled, name, &Filled::buffer);
-    WARPLOOM_CHECK(device_.fill(out[name], known == filled.end() ? 0u : known->word));
+    const uint32_t word = known == filled.end() ? 0u : known->word;
+    WARPLOOM_CHECK(device_.fill(out[name], word));
   }
   return out;
 }
@@ -156,33 +159,35 @@ Status CudnnLibrary::attempt(const std::vector<Place>& places, const Work& work,
   const int status = run(addresses_of(zeros, places));
   WARPLOOM_CHECK(device_.synchronize());
   if (status != 0) return refused(fmt::format("{} (status {})", what, status));
-  program.pieces.push_back(
-      [run, places, filled, library = name(), &device = device_,
-       words = std::string(what)](const Bindings& buffers) -> Result<runtime::Call> {
-        std::vector<Buffer> kept;
-        for (const Place& place : places)
-          WARPLOOM_TRY(kept.emplace_back(), buffer_of(buffers, place));
-        for (const Filled& each : filled)
-          WARPLOOM_CHECK(device.fill(buffers.at(each.buffer), each.word));
-        return [run, kept, addresses = addresses_of(buffers, places), library, words]() -> Status {
-          const int code = run(addresses);
-          if (code == 0) return ok();
-          return fail({ErrorCode::kCudaCall, "a call of cuDNN failed", library + ", " + words,
-                       "status 0", fmt::format("status {}", code),
-                       "check nvidia-smi and the kernel log"});
-        };
-      });
+  const std::string call = fmt::format("{}, {}", name(), what);
+  Executor& device = device_;
+  const auto bind = [run, places, filled, call,
+                     &device](const Bindings& buffers) -> Result<runtime::Call> {
+    std::vector<Buffer> kept;
+    for (const Place& place : places) WARPLOOM_TRY(kept.emplace_back(), buffer_of(buffers, place));
+    for (const Filled& each : filled)
+      WARPLOOM_CHECK(device.fill(buffers.at(each.buffer), each.word));
+    return [run, kept, addresses = addresses_of(buffers, places), call]() -> Status {
+      const int code = run(addresses);
+      if (code == 0) return ok();
+      const std::string found = fmt::format("status {}", code);
+      return fail({ErrorCode::kCudaCall, "a call of cuDNN failed", call, "status 0", found,
+                   "check nvidia-smi and the kernel log"});
+    };
+  };
+  program.pieces.push_back(bind);
   return ok();
+}
+
+CudnnLibrary::Work CudnnLibrary::transforming(const Object& x, const Object& y) const {
+  return overwriting(d_.transform, x, y);
 }
 
 Status CudnnLibrary::copy(const Place& from, const Place& to, Program& program) {
   const Object x = tensor_of(from);
   const Object y = tensor_of(to);
   if (!x || !y) return refused("a layout or element type");
-  const auto run = [&d = d_, x, y](const Addresses& at) {
-    return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  };
-  return attempt({from, to}, run, "a copy", program);
+  return attempt({from, to}, transforming(x, y), "a copy", program);
 }
 
 Status CudnnLibrary::release(const std::string& buffer, Program& program) {
@@ -243,25 +248,30 @@ Result<Place> CudnnLibrary::padded(const Place& src, const Window& window, const
   Shape larger = src.shape;
   Place middle = src;
   for (size_t d = 0; d < window.kernel.size(); ++d) {
-    const int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
-    const int64_t size = src.shape[d + 2] + 2 * window.begins[d] - reach;
-    even = even && size >= 0 && size / window.strides[d] + 1 == wanted[d + 2];
-    const int64_t read = (wanted[d + 2] - 1) * window.strides[d] + reach;
-    larger[d + 2] = std::max(read, src.shape[d + 2] + window.begins[d]);
+    const int64_t stride = window.strides[d];
+    const int64_t begin = window.begins[d];
+    const int64_t own = src.shape[d + 2];
+    const int64_t count = wanted[d + 2];
+    const int64_t reach = reach_of(window, d);
+    const int64_t size = own + 2 * begin - reach;
+    even = even && size >= 0 && size / stride + 1 == count;
+    const int64_t read = (count - 1) * stride + reach;
+    larger[d + 2] = std::max(read, own + begin);
   }
   if (even) return src;
   Place whole = scratch_like(src, larger, own_now_, program);
   middle = whole;
   middle.shape = src.shape;
-  for (size_t d = 0; d < window.kernel.size(); ++d)
-    middle.offset += window.begins[d] * middle.strides[d + 2];
+  for (size_t d = 0; d < window.kernel.size(); ++d) {
+    const int64_t stride = middle.strides[d + 2];
+    middle.offset += window.begins[d] * stride;
+  }
   const Object x = tensor_of(src);
   const Object y = tensor_of(middle);
   if (!x || !y) return refused("a layout or element type");
-  const auto run = [&d = d_, x, y](const Addresses& at) {
-    return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  };
-  WARPLOOM_CHECK(attempt({src, middle}, run, "a copy", program, {{whole.buffer, border}}));
+  const std::vector<Filled> filled = {{whole.buffer, border}};
+  const Work run = transforming(x, y);
+  WARPLOOM_CHECK(attempt({src, middle}, run, "a copy", program, filled));
   return whole;
 }
 

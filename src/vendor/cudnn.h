@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,81 +35,97 @@ struct CudnnPerformance {
 };
 
 struct Cudnn {
+  // The C functions' types. A tensor is passed as its descriptor and its address; every result is a
+  // cudnnStatus_t, 0 where it worked.
+  using Count = size_t();
+  using Create = int(Handle*);
+  using SetStream = int(Handle, void* stream);
+  using SetTensor = int(Handle, int type, int rank, const int* sizes, const int* strides);
+  using SetFilter = int(Handle, int type, int format, int rank, const int* sizes);
+  using SetConvolution = int(Handle, int rank, const int* pads, const int* strides,
+                             const int* dilations, int mode, int type);
+  using SetNumber = int(Handle, int);
   using Search = int(Handle, Handle, const void*, Handle, const void*, Handle, Handle, void*,
                      int wanted, int* found, CudnnPerformance*, void* workspace,
                      size_t workspace_bytes);
+  using Convolve = int(Handle, const void* alpha, Handle, const void* x, Handle, const void* w,
+                       Handle, int algorithm, void* workspace, size_t bytes, const void* beta,
+                       Handle, void* y);
+  using ConvolveFused = int(Handle, const void* alpha, Handle, const void* x, Handle, const void* w,
+                            Handle, int algorithm, void* workspace, size_t bytes,
+                            const void* alpha_z, Handle, const void* z, Handle, const void* bias,
+                            Handle activation, Handle, void* y);
+  using SetActivation = int(Handle, int mode, int nan, double coefficient);
+  using Activate = int(Handle, Handle, const void* alpha, Handle, const void* x, const void* beta,
+                       Handle, void* y);
+  using SetPooling = int(Handle, int mode, int nan, int rank, const int* window, const int* pads,
+                         const int* strides);
+  using Softmax = int(Handle, int algorithm, int mode, const void* alpha, Handle, const void* x,
+                      const void* beta, Handle, void* y);
+  using BatchNorm = int(Handle, int mode, const void* alpha, const void* beta, Handle,
+                        const void* x, Handle, void* y, Handle, const void* scale,
+                        const void* shift, const void* mean, const void* variance, double epsilon);
+  using BatchNormOfOwn = int(Handle, int mode, const void* alpha, const void* beta, Handle,
+                             const void* x, Handle, void* y, Handle, const void* scale,
+                             const void* shift, double factor, void* mean, void* variance,
+                             double epsilon, void* saved_mean, void* saved_inverse);
+  using SetReduction = int(Handle, int op, int type, int nan, int indices, int index_type);
+  using ReductionWorkspace = int(Handle, Handle, Handle, Handle, size_t* bytes);
+  using Reduce = int(Handle, Handle, void* indices, size_t, void* workspace, size_t,
+                     const void* alpha, Handle, const void* x, const void* beta, Handle, void* y);
+  using SetCombination = int(Handle, int op, int type, int nan);
+  using Combine = int(Handle, Handle, const void* alpha, Handle, const void* a, const void* beta,
+                      Handle, const void* b, const void* gamma, Handle, void* c);
+  using SetLrn = int(Handle, unsigned size, double alpha, double beta, double k);
+  using Normalize = int(Handle, Handle, int mode, const void* alpha, Handle, const void* x,
+                        const void* beta, Handle, void* y);
+  using Transform = int(Handle, const void* alpha, Handle, const void* x, const void* beta, Handle,
+                        void* y);
+
   const runtime::Library library{cudnn_names()};
-  int (*create)(Handle*) = library["cudnnCreate"];
-  size_t (*version)() = library["cudnnGetVersion"];
-  int (*set_stream)(Handle, void*) = library["cudnnSetStream"];
+  Create* create = library["cudnnCreate"];
+  Count* version = library["cudnnGetVersion"];
+  SetStream* set_stream = library["cudnnSetStream"];
   runtime::Maker<> tensor{library["cudnnCreateTensorDescriptor"],
                           library["cudnnDestroyTensorDescriptor"]};
-  int (*tensor_set)(Handle, int type, int rank, const int* sizes,
-                    const int* strides) = library["cudnnSetTensorNdDescriptor"];
+  SetTensor* tensor_set = library["cudnnSetTensorNdDescriptor"];
   runtime::Maker<> filter{library["cudnnCreateFilterDescriptor"],
                           library["cudnnDestroyFilterDescriptor"]};
-  int (*filter_set)(Handle, int type, int format, int rank,
-                    const int* sizes) = library["cudnnSetFilterNdDescriptor"];
+  SetFilter* filter_set = library["cudnnSetFilterNdDescriptor"];
   runtime::Maker<> convolution{library["cudnnCreateConvolutionDescriptor"],
                                library["cudnnDestroyConvolutionDescriptor"]};
-  int (*convolution_set)(Handle, int rank, const int* pads, const int* strides,
-                         const int* dilations, int mode,
-                         int type) = library["cudnnSetConvolutionNdDescriptor"];
-  int (*groups_set)(Handle, int) = library["cudnnSetConvolutionGroupCount"];
-  int (*math_set)(Handle, int) = library["cudnnSetConvolutionMathType"];
+  SetConvolution* convolution_set = library["cudnnSetConvolutionNdDescriptor"];
+  SetNumber* groups_set = library["cudnnSetConvolutionGroupCount"];
+  SetNumber* math_set = library["cudnnSetConvolutionMathType"];
   Search* find_forward = library["cudnnFindConvolutionForwardAlgorithmEx"];
   Search* find_backward = library["cudnnFindConvolutionBackwardDataAlgorithmEx"];
-  int (*forward)(Handle, const void* alpha, Handle, const void* x, Handle, const void* w, Handle,
-                 int algorithm, void* workspace, size_t bytes, const void* beta, Handle,
-                 void* y) = library["cudnnConvolutionForward"];
-  decltype(forward) backward = library["cudnnConvolutionBackwardData"];
-  int (*fused)(Handle, const void* alpha, Handle, const void* x, Handle, const void* w, Handle,
-               int algorithm, void* workspace, size_t bytes, const void* alpha_z, Handle,
-               const void* z, Handle, const void* bias, Handle activation, Handle,
-               void* y) = library["cudnnConvolutionBiasActivationForward"];
+  Convolve* forward = library["cudnnConvolutionForward"];
+  Convolve* backward = library["cudnnConvolutionBackwardData"];
+  ConvolveFused* fused = library["cudnnConvolutionBiasActivationForward"];
   runtime::Maker<> activation{library["cudnnCreateActivationDescriptor"],
                               library["cudnnDestroyActivationDescriptor"]};
-  int (*activation_set)(Handle, int mode, int nan,
-                        double coefficient) = library["cudnnSetActivationDescriptor"];
-  int (*activate)(Handle, Handle, const void* alpha, Handle, const void* x, const void* beta,
-                  Handle, void* y) = library["cudnnActivationForward"];
+  SetActivation* activation_set = library["cudnnSetActivationDescriptor"];
+  Activate* activate = library["cudnnActivationForward"];
   runtime::Maker<> pooling{library["cudnnCreatePoolingDescriptor"],
                            library["cudnnDestroyPoolingDescriptor"]};
-  int (*pooling_set)(Handle, int mode, int nan, int rank, const int* window, const int* pads,
-                     const int* strides) = library["cudnnSetPoolingNdDescriptor"];
-  decltype(activate) pool = library["cudnnPoolingForward"];
-  int (*softmax)(Handle, int algorithm, int mode, const void* alpha, Handle, const void* x,
-                 const void* beta, Handle, void* y) = library["cudnnSoftmaxForward"];
-  int (*batch_norm)(Handle, int mode, const void* alpha, const void* beta, Handle, const void* x,
-                    Handle, void* y, Handle, const void* scale, const void* shift, const void* mean,
-                    const void* variance,
-                    double epsilon) = library["cudnnBatchNormalizationForwardInference"];
-  int (*batch_norm_of_own)(Handle, int mode, const void* alpha, const void* beta, Handle,
-                           const void* x, Handle, void* y, Handle, const void* scale,
-                           const void* shift, double factor, void* mean, void* variance,
-                           double epsilon, void* saved_mean,
-                           void* saved_inverse) = library["cudnnBatchNormalizationForwardTraining"];
+  SetPooling* pooling_set = library["cudnnSetPoolingNdDescriptor"];
+  Activate* pool = library["cudnnPoolingForward"];
+  Softmax* softmax = library["cudnnSoftmaxForward"];
+  BatchNorm* batch_norm = library["cudnnBatchNormalizationForwardInference"];
+  BatchNormOfOwn* batch_norm_of_own = library["cudnnBatchNormalizationForwardTraining"];
   runtime::Maker<> reduction{library["cudnnCreateReduceTensorDescriptor"],
                              library["cudnnDestroyReduceTensorDescriptor"]};
-  int (*reduction_set)(Handle, int op, int type, int nan, int indices,
-                       int index_type) = library["cudnnSetReduceTensorDescriptor"];
-  int (*reduction_workspace)(Handle, Handle, Handle, Handle,
-                             size_t*) = library["cudnnGetReductionWorkspaceSize"];
-  int (*reduce)(Handle, Handle, void* indices, size_t, void* workspace, size_t, const void* alpha,
-                Handle, const void* x, const void* beta, Handle,
-                void* y) = library["cudnnReduceTensor"];
+  SetReduction* reduction_set = library["cudnnSetReduceTensorDescriptor"];
+  ReductionWorkspace* reduction_workspace = library["cudnnGetReductionWorkspaceSize"];
+  Reduce* reduce = library["cudnnReduceTensor"];
   runtime::Maker<> combination{library["cudnnCreateOpTensorDescriptor"],
                                library["cudnnDestroyOpTensorDescriptor"]};
-  int (*combination_set)(Handle, int op, int type, int nan) = library["cudnnSetOpTensorDescriptor"];
-  int (*combine)(Handle, Handle, const void* alpha, Handle, const void* a, const void* beta, Handle,
-                 const void* b, const void* gamma, Handle, void* c) = library["cudnnOpTensor"];
+  SetCombination* combination_set = library["cudnnSetOpTensorDescriptor"];
+  Combine* combine = library["cudnnOpTensor"];
   runtime::Maker<> lrn{library["cudnnCreateLRNDescriptor"], library["cudnnDestroyLRNDescriptor"]};
-  int (*lrn_set)(Handle, unsigned size, double alpha, double beta,
-                 double k) = library["cudnnSetLRNDescriptor"];
-  int (*normalize)(Handle, Handle, int mode, const void* alpha, Handle, const void* x,
-                   const void* beta, Handle, void* y) = library["cudnnLRNCrossChannelForward"];
-  int (*transform)(Handle, const void* alpha, Handle, const void* x, const void* beta, Handle,
-                   void* y) = library["cudnnTransformTensor"];
+  SetLrn* lrn_set = library["cudnnSetLRNDescriptor"];
+  Normalize* normalize = library["cudnnLRNCrossChannelForward"];
+  Transform* transform = library["cudnnTransformTensor"];
   Handle handle = nullptr;
   bool ready = library.complete() && create(&handle) == 0;
 
@@ -120,7 +138,54 @@ constexpr float kZero = 0;
 constexpr int kPropagateNan = 1;
 constexpr int kFloat = 0;  // cudnnDataType_t
 
+// A tensor of a call: how it lies, and where.
+struct CudnnTensor {
+  const Object& layout;
+  void* data = nullptr;
+};
+
+// y = function(factor · x), of which nothing that y held is kept: most of cuDNN's functions end in
+// these six arguments. `first` are those before them, without the library's handle.
+template <class Function, class... First>
+int overwrite_scaled(Function* function, const float& factor, const CudnnTensor& x,
+                     const CudnnTensor& y, First... first) {
+  const Handle handle = Cudnn::get().handle;
+  const Handle from = x.layout.get();
+  const Handle to = y.layout.get();
+  return function(handle, first..., &factor, from, x.data, &kZero, to, y.data);
+}
+
+template <class Function, class... First>
+int overwrite(Function* function, const CudnnTensor& x, const CudnnTensor& y, First... first) {
+  return overwrite_scaled(function, kOne, x, y, first...);
+}
+
 using Addresses = std::vector<void*>;  // of tensors, in the order of a call's places
+
+// What a call takes for a descriptor that must outlive it, or for a number.
+inline Handle argument(const Object& descriptor) {
+  return descriptor.get();
+}
+
+template <class Number> Number argument(Number number) {
+  return number;
+}
+
+// The call y = factor · function(x), of the first two of its places; `first` as above.
+template <class Function, class... First>
+auto overwriting_scaled(Function* function, float factor, const Object& x, const Object& y,
+                        const First&... first) {
+  return [=](const Addresses& at) {
+    const CudnnTensor from{x, at[0]};
+    const CudnnTensor to{y, at[1]};
+    return overwrite_scaled(function, factor, from, to, argument(first)...);
+  };
+}
+
+template <class Function, class... First>
+auto overwriting(Function* function, const Object& x, const Object& y, const First&... first) {
+  return overwriting_scaled(function, kOne, x, y, first...);
+}
 
 class CudnnLibrary : public Library {
  public:
@@ -149,6 +214,7 @@ class CudnnLibrary : public Library {
   static Addresses addresses_of(const runtime::Bindings& buffers, const std::vector<Place>& places);
 
   Object tensor_of(const Place& place) const;
+  Work transforming(const Object& x, const Object& y) const;
   Status copy(const Place& from, const Place& to, Program& program);
   // Where a tensor that is read lies, in rows or with channels last.
   Result<Place> rows(const Place& place, Program& program);
@@ -176,6 +242,12 @@ class CudnnLibrary : public Library {
 
   // cudnn_convolution.cpp
   struct Convolving;
+  struct Convolved;
+  struct Fused;
+  static std::optional<Fused> fused_of(const std::vector<After>& after, const Place& dst);
+  Status convolve(const Convolved& ready, Program& program);
+  Status convolve_fused(const Convolved& ready, const Fused& fused, const Place& wanted,
+                        Program& program);
   Result<Convolving> convolving(const Place& weights, const Window& window, int64_t groups,
                                 Program& program);
   Result<std::vector<CudnnPerformance>> search(Cudnn::Search* find, const Convolving& with,
@@ -185,6 +257,11 @@ class CudnnLibrary : public Library {
   tl::unexpected<Error> refused(std::string_view what) const { return not_served(name(), what); }
 
   int type_of(Dtype dtype) const;  // cudnnDataType_t, -1: none
+
+  // Strict fp32 is what no tensor core does.
+  bool is_strict(const Place& weights) const {
+    return weights.dtype == Dtype::f32 && track_ == Track::fp32;
+  }
 
   const Cudnn& d_ = Cudnn::get();
   runtime::Executor& device_;
@@ -198,5 +275,12 @@ class CudnnLibrary : public Library {
 // Windows of two or three axes: one of a single axis gets another of size 1 before it.
 Place spatial(const Place& place);
 Window spatial(const Window& window);
+
+// Elements of the input from the first to the last that a window reads along spatial axis `d`.
+inline int64_t reach_of(const Window& window, size_t d) {
+  const int64_t steps = window.kernel[d] - 1;
+  return steps * window.dilations[d] + 1;
+}
+
 std::vector<int> integers(const Shape& shape);
 }  // namespace warploom::vendor

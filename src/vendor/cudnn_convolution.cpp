@@ -29,14 +29,22 @@ constexpr int kRelu = 1;
 constexpr int kMostAlgorithms = 8;
 constexpr int64_t kWorkspaceBytes = int64_t{256} << 20;
 
+// One element a channel.
+bool is_a_channel(const Place& place, int64_t channels) {
+  if (elements_of(place) != channels || place.shape.size() < 2) return false;
+  return place.shape[1] == channels;
+}
+}  // namespace
+
 // bias, a tensor to add, and relu, in this order, as far as they are there.
-struct Fused {
+struct CudnnLibrary::Fused {
   std::optional<Place> bias;
   std::optional<Place> addend;
   bool relu = false;
 };
 
-std::optional<Fused> fused_of(const std::vector<After>& after, const Place& dst) {
+std::optional<CudnnLibrary::Fused> CudnnLibrary::fused_of(const std::vector<After>& after,
+                                                          const Place& dst) {
   Fused out;
   for (const After& each : after) {
     if (out.relu) return std::nullopt;
@@ -46,9 +54,7 @@ std::optional<Fused> fused_of(const std::vector<After>& after, const Place& dst)
       continue;
     }
     if (each.combine != Combine::add) return std::nullopt;
-    const bool channels = elements_of(*each.other) == dst.shape[1] &&
-                          each.other->shape.size() > 1 && each.other->shape[1] == dst.shape[1];
-    if (channels && !out.bias && !out.addend)
+    if (is_a_channel(*each.other, dst.shape[1]) && !out.bias && !out.addend)
       out.bias = each.other;
     else if (each.other->shape == dst.shape && !out.addend)
       out.addend = each.other;
@@ -57,7 +63,6 @@ std::optional<Fused> fused_of(const std::vector<After>& after, const Place& dst)
   }
   return out;
 }
-}  // namespace
 
 struct CudnnLibrary::Convolving {
   Place weights;  // as the filter's format wants them
@@ -81,17 +86,21 @@ Result<CudnnLibrary::Convolving> CudnnLibrary::convolving(const Place& weights,
   out.convolution = d_.convolution();
   const int type = type_of(out.weights.dtype);
   const int rank = static_cast<int>(out.weights.shape.size());
-  // Strict fp32 is what no tensor core does.
-  const int math = out.weights.dtype == Dtype::f32 && track_ == Track::fp32 ? kFma : kTensorOp;
-  if (!out.filter || !out.convolution || type < 0 ||
-      d_.filter_set(out.filter.get(), type, own_now_ ? kChannelsLastFormat : kRowsFormat, rank,
-                    integers(out.weights.shape).data()) != 0 ||
-      d_.convolution_set(out.convolution.get(), rank - 2, integers(window.begins).data(),
-                         integers(window.strides).data(), integers(window.dilations).data(),
-                         kCrossCorrelation, kFloat) != 0 ||
-      d_.groups_set(out.convolution.get(), static_cast<int>(groups)) != 0 ||
-      d_.math_set(out.convolution.get(), math) != 0)
-    return refused("the window");
+  const int math = is_strict(out.weights) ? kFma : kTensorOp;
+  if (!out.filter || !out.convolution || type < 0) return refused("the window");
+  const Handle filter = out.filter.get();
+  const Handle convolution = out.convolution.get();
+  const int format = own_now_ ? kChannelsLastFormat : kRowsFormat;
+  const std::vector<int> sizes = integers(out.weights.shape);
+  const std::vector<int> begins = integers(window.begins);
+  const std::vector<int> strides = integers(window.strides);
+  const std::vector<int> dilations = integers(window.dilations);
+  bool set = d_.filter_set(filter, type, format, rank, sizes.data()) == 0;
+  set = set && d_.convolution_set(convolution, rank - 2, begins.data(), strides.data(),
+                                  dilations.data(), kCrossCorrelation, kFloat) == 0;
+  set = set && d_.groups_set(convolution, static_cast<int>(groups)) == 0;
+  set = set && d_.math_set(convolution, math) == 0;
+  if (!set) return refused("the window");
   // One for all: calls come one after the other.
   out.workspace = packed_place("cudnn@workspace", Dtype::f32, {kWorkspaceBytes / 4});
   program.scratch[out.workspace.buffer] = kWorkspaceBytes;
@@ -109,12 +118,13 @@ Result<std::vector<CudnnPerformance>> CudnnLibrary::search(Cudnn::Search* find,
   const std::vector<void*> at = addresses_of(zeros, places);
   std::array<CudnnPerformance, kMostAlgorithms> tried;
   int found = 0;
-  if (d_.set_stream(d_.handle, device_.stream()) != 0 ||
-      find(d_.handle, first, at[0], second, at[1], with.convolution.get(), third, at[2],
-           kMostAlgorithms, &found, tried.data(), at[3], kWorkspaceBytes) != 0)
+  if (d_.set_stream(d_.handle, device_.stream()) != 0) return refused("any algorithm");
+  const Handle convolution = with.convolution.get();
+  if (find(d_.handle, first, at[0], second, at[1], convolution, third, at[2], kMostAlgorithms,
+           &found, tried.data(), at[3], kWorkspaceBytes) != 0)
     return refused("any algorithm");
   WARPLOOM_CHECK(device_.synchronize());
-  const bool strict = with.weights.dtype == Dtype::f32 && track_ == Track::fp32;
+  const bool strict = is_strict(with.weights);
   std::vector<CudnnPerformance> out;
   for (const CudnnPerformance& each : std::span(tried).first(static_cast<size_t>(found))) {
     const bool allowed = !strict || (each.math_type != kTensorOp && each.math_type != 2);
@@ -124,6 +134,16 @@ Result<std::vector<CudnnPerformance>> CudnnLibrary::search(Cudnn::Search* find,
   if (out.empty()) return refused("any algorithm");
   return out;
 }
+
+// A convolution ready to be called: where its tensors lie, in the order of the calls' places
+// (src, weights, dst, workspace), and the algorithms to try, the fastest first.
+struct CudnnLibrary::Convolved {
+  Convolving with;
+  std::vector<Place> places;
+  Object x;
+  Object y;
+  std::vector<CudnnPerformance> algorithms;
+};
 
 Status CudnnLibrary::make(const Convolution& call, const Step& step, Program& program) {
   Window window = spatial(call.window);
@@ -137,63 +157,87 @@ Status CudnnLibrary::make(const Convolution& call, const Step& step, Program& pr
     if (each.other) each.other = spatial(*each.other);
   const auto fused = fused_of(whole.after, wanted);
   if (!fused) return refused("what comes after the convolution");
-  WARPLOOM_TRY(const Convolving with, convolving(call.weights, window, call.groups, program));
+  Convolved ready;
+  WARPLOOM_TRY(ready.with, convolving(call.weights, window, call.groups, program));
   const Place dst = to_write(wanted, program);
-  const Object x = tensor_of(src);
-  const Object y = tensor_of(dst);
-  if (!x || !y) return refused("a layout or element type");
-  const std::vector<Place> places = {src, with.weights, dst, with.workspace};
-  WARPLOOM_TRY(const std::vector<CudnnPerformance> algorithms,
-               search(d_.find_forward, with, places, x.get(), with.filter.get(), y.get(), program));
+  ready.x = tensor_of(src);
+  ready.y = tensor_of(dst);
+  if (!ready.x || !ready.y) return refused("a layout or element type");
+  ready.places = {src, ready.with.weights, dst, ready.with.workspace};
+  const Handle x = ready.x.get();
+  const Handle y = ready.y.get();
+  const Handle filter = ready.with.filter.get();
+  WARPLOOM_TRY(ready.algorithms,
+               search(d_.find_forward, ready.with, ready.places, x, filter, y, program));
+  Status done = ok();
+  if (step.after.empty())
+    done = convolve(ready, program);
+  else
+    done = convolve_fused(ready, *fused, wanted, program);
+  WARPLOOM_CHECK(done);
+  return deliver(wanted, dst, program);
+}
+
+// By the first algorithm that works.
+Status CudnnLibrary::convolve(const Convolved& ready, Program& program) {
   const auto bytes = static_cast<size_t>(kWorkspaceBytes);
-  if (step.after.empty()) {
-    Status done = refused("any algorithm");
-    for (const CudnnPerformance& algorithm : algorithms) {
-      const auto code = algorithm.algorithm;
-      const auto run = [&d = d_, x, y, with, bytes, code](const Addresses& at) {
-        return d.forward(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
-                         with.convolution.get(), code, at[3], bytes, &kZero, y.get(), at[2]);
-      };
-      done = attempt(places, run, "the convolution", program);
-      if (done) return deliver(wanted, dst, program);
-    }
-    return done;
+  Status done = refused("any algorithm");
+  for (const CudnnPerformance& algorithm : ready.algorithms) {
+    const auto code = algorithm.algorithm;
+    const auto run = [&d = d_, x = ready.x, y = ready.y, with = ready.with, bytes,
+                      code](const Addresses& at) {
+      const Handle filter = with.filter.get();
+      const Handle convolution = with.convolution.get();
+      return d.forward(d.handle, &kOne, x.get(), at[0], filter, at[1], convolution, code, at[3],
+                       bytes, &kZero, y.get(), at[2]);
+    };
+    done = attempt(ready.places, run, "the convolution", program);
+    if (done) return done;
   }
-  // One call for all: it wants a bias, a tensor to add, and an activation, whatever they are.
+  return done;
+}
+
+// One call for all: it wants a bias, a tensor to add, and an activation, whatever they are.
+Status CudnnLibrary::convolve_fused(const Convolved& ready, const Fused& fused, const Place& wanted,
+                                    Program& program) {
   Shape channels(wanted.shape.size(), 1);
   channels[1] = wanted.shape[1];
   std::vector<Filled> filled;
   Place bias;
-  if (fused->bias) {
-    WARPLOOM_TRY(bias, rows(*fused->bias, program));
+  if (fused.bias) {
+    WARPLOOM_TRY(bias, rows(*fused.bias, program));
   } else {
-    bias = scratch_like(packed_place("bias", Dtype::f32, {1}), channels, false, program);
+    const Place one = packed_place("bias", Dtype::f32, {1});
+    bias = scratch_like(one, channels, false, program);
     filled.push_back({bias.buffer, 0});
   }
-  Place addend = dst;
-  if (fused->addend) WARPLOOM_TRY(addend, read(*fused->addend, program));
+  Place addend = ready.places[2];
+  if (fused.addend) WARPLOOM_TRY(addend, read(*fused.addend, program));
   const Object b = tensor_of(bias);
   const Object z = tensor_of(addend);
   const Object activation = d_.activation();
-  const int mode = fused->relu ? kRelu : kIdentity;
+  const int mode = fused.relu ? kRelu : kIdentity;
   if (!b || !z || !activation) return refused("the activation");
   if (d_.activation_set(activation.get(), mode, kPropagateNan, 0) != 0)
     return refused("the activation");
-  std::vector<Place> all = places;
+  std::vector<Place> all = ready.places;
   all.push_back(bias);
   all.push_back(addend);
-  const float share = fused->addend ? 1.0f : 0.0f;
+  const float share = fused.addend ? 1.0f : 0.0f;
+  const auto bytes = static_cast<size_t>(kWorkspaceBytes);
   Status done = refused("what comes after the convolution");
-  for (const CudnnPerformance& algorithm : algorithms) {
+  for (const CudnnPerformance& algorithm : ready.algorithms) {
     const auto code = algorithm.algorithm;
-    const auto run = [&d = d_, x, y, b, z, with, activation, bytes, share,
-                      code](const Addresses& at) {
-      return d.fused(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
-                     with.convolution.get(), code, at[3], bytes, &share, z.get(), at[5], b.get(),
-                     at[4], activation.get(), y.get(), at[2]);
+    const auto run = [&d = d_, x = ready.x, y = ready.y, b, z, with = ready.with, activation, bytes,
+                      share, code](const Addresses& at) {
+      const Handle filter = with.filter.get();
+      const Handle convolution = with.convolution.get();
+      return d.fused(d.handle, &kOne, x.get(), at[0], filter, at[1], convolution, code, at[3],
+                     bytes, &share, z.get(), at[5], b.get(), at[4], activation.get(), y.get(),
+                     at[2]);
     };
     done = attempt(all, run, "the convolution with what comes after", program, filled);
-    if (done) return deliver(wanted, dst, program);
+    if (done) return done;
   }
   return done;
 }
@@ -205,8 +249,8 @@ Status CudnnLibrary::make(const Deconvolution& call, const Step& step, Program& 
   const Place wanted = spatial(call.dst);
   WARPLOOM_TRY(const Place src, read(spatial(call.src), program));
   for (size_t d = 0; d < window.kernel.size(); ++d) {
-    const int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
-    const int64_t size = wanted.shape[d + 2] + 2 * window.begins[d] - reach;
+    const int64_t padded_size = wanted.shape[d + 2] + 2 * window.begins[d];
+    const int64_t size = padded_size - reach_of(window, d);
     if (size < 0 || size / window.strides[d] + 1 != src.shape[d + 2])
       return refused("uneven padding of a transposed convolution");
   }
@@ -216,16 +260,18 @@ Status CudnnLibrary::make(const Deconvolution& call, const Step& step, Program& 
   const Object y = tensor_of(dst);
   if (!x || !y) return refused("a layout or element type");
   const std::vector<Place> places = {with.weights, src, dst, with.workspace};
-  WARPLOOM_TRY(
-      const std::vector<CudnnPerformance> algorithms,
-      search(d_.find_backward, with, places, with.filter.get(), x.get(), y.get(), program));
+  const Handle filter = with.filter.get();
+  const auto searched = search(d_.find_backward, with, places, filter, x.get(), y.get(), program);
+  WARPLOOM_TRY(const std::vector<CudnnPerformance> algorithms, searched);
   Status done = refused("any algorithm");
   for (const CudnnPerformance& algorithm : algorithms) {
     const auto code = algorithm.algorithm;
     const auto bytes = static_cast<size_t>(kWorkspaceBytes);
     const auto run = [&d = d_, x, y, with, bytes, code](const Addresses& at) {
-      return d.backward(d.handle, &kOne, with.filter.get(), at[0], x.get(), at[1],
-                        with.convolution.get(), code, at[3], bytes, &kZero, y.get(), at[2]);
+      const Handle weights = with.filter.get();
+      const Handle convolution = with.convolution.get();
+      return d.backward(d.handle, &kOne, weights, at[0], x.get(), at[1], convolution, code, at[3],
+                        bytes, &kZero, y.get(), at[2]);
     };
     done = attempt(places, run, "the transposed convolution", program);
     if (done) return deliver(wanted, dst, program);

@@ -21,6 +21,7 @@ constexpr int kSpatial = 1;  // cudnnBatchNormMode_t
 constexpr int kAccurate = 1;
 constexpr int kLog = 2;
 constexpr int kChannel = 1;                                     // cudnnSoftmaxMode_t
+constexpr int kCrossChannel = 0;                                // cudnnLRNMode_t
 constexpr std::array kPoolCodes = {0, 1, 2};                    // by PoolKind
 constexpr std::array kReduceCodes = {0, 5, 3, 2, 1, 6, 7, -1};  // by Reduce, -1: none
 constexpr int kAddCode = 0;
@@ -40,17 +41,21 @@ uint32_t lowest(Dtype dtype) {
 Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& program) {
   if (!step.after.empty()) return refused("a pooling with what comes after");
   const Window window = spatial(given.window);
+  const Place wanted = spatial(given.dst);
   if (std::ranges::any_of(window.dilations, [](int64_t size) { return size != 1; }))
     return refused("a dilated pooling");
   WARPLOOM_TRY(Place src, read(spatial(given.src), program));
-  const uint32_t border = given.how == PoolKind::max ? lowest(src.dtype) : 0u;
+  uint32_t border = 0;
+  if (given.how == PoolKind::max) border = lowest(src.dtype);
   const std::string before = src.buffer;
-  WARPLOOM_TRY(src, padded(src, window, spatial(given.dst).shape, border, program));
+  const auto enlarged_src = padded(src, window, wanted.shape, border, program);
+  WARPLOOM_TRY(src, enlarged_src);
   const bool enlarged = src.buffer != before;
   if (enlarged && given.how == PoolKind::mean_of_inside)
     return refused("a mean over uneven padding");
-  const Shape pads = enlarged ? Shape(window.begins.size(), 0) : window.begins;
-  const Place dst = to_write(spatial(given.dst), program);
+  Shape pads = window.begins;
+  if (enlarged) std::ranges::fill(pads, 0);
+  const Place dst = to_write(wanted, program);
   const Object x = tensor_of(src);
   const Object y = tensor_of(dst);
   const Object pooling = d_.pooling();
@@ -63,11 +68,9 @@ Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& progr
   const int set = d_.pooling_set(pooling.get(), code, kPropagateNan, rank, kernel.data(),
                                  begins.data(), strides.data());
   if (set != 0) return refused("the window");
-  const auto run = [&d = d_, x, y, pooling](const Addresses& at) {
-    return d.pool(d.handle, pooling.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  };
+  const Work run = overwriting(d_.pool, x, y, pooling);
   WARPLOOM_CHECK(attempt({src, dst}, run, "the pooling", program));
-  return deliver(spatial(given.dst), dst, program);
+  return deliver(wanted, dst, program);
 }
 
 Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& program) {
@@ -77,20 +80,22 @@ Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& progra
   const Shape& shape = call.src.shape;
   int64_t outer = 1;
   int64_t inner = 1;
-  for (size_t d = 0; d < shape.size(); ++d) (d < axis ? outer : inner) *= shape[d];
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t& side = d < axis ? outer : inner;
+    side *= shape[d];
+  }
   inner /= shape[axis];
   WARPLOOM_TRY(const Place given, rows(call.src, program));
-  const auto src = reshaped(given, {outer, shape[axis], inner, 1});
-  const auto dst = reshaped(call.dst, {outer, shape[axis], inner, 1});
+  const Shape as_image = {outer, shape[axis], inner, 1};
+  const auto src = reshaped(given, as_image);
+  const auto dst = reshaped(call.dst, as_image);
   if (!src || !dst) return refused("a softmax that does not lie evenly");
   const Object x = tensor_of(*src);
   const Object y = tensor_of(*dst);
   if (!x || !y) return refused("an element type");
   kept_.erase(call.dst.buffer);
   const int algorithm = call.log ? kLog : kAccurate;
-  const auto run = [&d = d_, x, y, algorithm](const Addresses& at) {
-    return d.softmax(d.handle, algorithm, kChannel, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  };
+  const Work run = overwriting(d_.softmax, x, y, algorithm, kChannel);
   return attempt({*src, *dst}, run, "the softmax", program);
 }
 
@@ -100,7 +105,8 @@ Status CudnnLibrary::make(const BatchNorm& call, const Step& step, Program& prog
     if (each->dtype != Dtype::f32) return refused("statistics but in f32");
   WARPLOOM_TRY(const Place src, read(spatial(call.src), program));
   const Place dst = to_write(spatial(call.dst), program);
-  Shape channels(std::max<size_t>(src.shape.size(), 4), 1);
+  const size_t rank = std::max<size_t>(src.shape.size(), 4);
+  Shape channels(rank, 1);
   channels[1] = src.shape[1];
   const Object x = tensor_of(src);
   const Object y = tensor_of(dst);
@@ -124,8 +130,9 @@ Status CudnnLibrary::make(const LayerNorm& call, const Step& step, Program& prog
   if (call.src.dtype != Dtype::f32) return refused("a normalisation of rows but in f32");
   const int64_t count = elements_of(call.src) / call.size;
   WARPLOOM_TRY(const Place given, rows(call.src, program));
-  const auto src = reshaped(given, {1, count, call.size, 1});
-  const auto dst = reshaped(call.dst, {1, count, call.size, 1});
+  const Shape as_image = {1, count, call.size, 1};
+  const auto src = reshaped(given, as_image);
+  const auto dst = reshaped(call.dst, as_image);
   if (!src || !dst) return refused("rows that do not lie one after another");
   const Shape channels = {1, count, 1, 1};
   const Place ones = scratch_like(*src, channels, false, program);
@@ -141,11 +148,14 @@ Status CudnnLibrary::make(const LayerNorm& call, const Step& step, Program& prog
                                nullptr);
   };
   const std::vector<Filled> filled = {{ones.buffer, kOneBits}, {zeros.buffer, 0u}};
-  WARPLOOM_CHECK(attempt({*src, *dst, ones, zeros}, run, "the normalisation", program, filled));
+  const std::vector<Place> places = {*src, *dst, ones, zeros};
+  WARPLOOM_CHECK(attempt(places, run, "the normalisation", program, filled));
   const auto flat_dst = reshaped(call.dst, {count, call.size});
   const auto add = [&](const std::optional<Place>& factor, Combine how) -> Status {
     if (!factor) return ok();
-    const After after{.other = of_rank(*factor, 2), .combine = how};
+    After after;
+    after.other = of_rank(*factor, 2);
+    after.combine = how;
     return combination(after, *flat_dst, *flat_dst, program);
   };
   WARPLOOM_CHECK(add(call.scale, Combine::mul));
@@ -171,8 +181,10 @@ Status CudnnLibrary::make(const Reduction& call, const Step& step, Program& prog
   const Place workspace = scratch_like(one, {words}, false, program);
   kept_.erase(call.dst.buffer);
   const auto run = [&d = d_, x, y, reduction, bytes](const Addresses& at) {
-    return d.reduce(d.handle, reduction.get(), nullptr, 0, at[2], bytes, &kOne, x.get(), at[0],
-                    &kZero, y.get(), at[1]);
+    const CudnnTensor from{x, at[0]};
+    const CudnnTensor to{y, at[1]};
+    void* const indices = nullptr;
+    return overwrite(d.reduce, from, to, reduction.get(), indices, size_t{0}, at[2], bytes);
   };
   return attempt({src, call.dst, workspace}, run, "the reduction", program);
 }
@@ -190,9 +202,7 @@ Status CudnnLibrary::make(const Lrn& call, const Step& step, Program& program) {
   if (d_.lrn_set(lrn.get(), size, call.alpha, call.beta, call.bias) != 0)
     return refused("the normalisation");
   kept_.erase(call.dst.buffer);
-  const auto run = [&d = d_, x, y, lrn](const Addresses& at) {
-    return d.normalize(d.handle, lrn.get(), 0, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  };
+  const Work run = overwriting(d_.normalize, x, y, lrn, kCrossChannel);
   return attempt({src, dst}, run, "the normalisation", program);
 }
 
@@ -222,9 +232,7 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
   if (!x || !y) return refused("a layout or element type");
   if (after.function == Function::linear && after.beta == 0) {
     const auto factor = static_cast<float>(after.alpha);
-    const auto run = [&d = d_, x, y, factor](const Addresses& at) {
-      return d.transform(d.handle, &factor, x.get(), at[0], &kZero, y.get(), at[1]);
-    };
+    const Work run = overwriting_scaled(d_.transform, factor, x, y);
     return attempt({src, dst}, run, "a factor", program);
   }
   if (after.function == Function::square || after.function == Function::sqrt) {
@@ -233,8 +241,9 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
     if (!how || d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
       return refused("the function");
     const auto run = [&d = d_, x, y, how](const Addresses& at) {
-      return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &kOne, x.get(), at[0], &kZero,
-                       y.get(), at[1]);
+      const CudnnTensor from{x, at[0]};
+      const CudnnTensor to{y, at[1]};
+      return overwrite(d.combine, from, to, how.get(), &kOne, x.get(), at[0]);
     };
     return attempt({src, dst}, run, "the function", program);
   }
@@ -245,9 +254,7 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
   if (mode < 0 || leaky || other_swish || !activation) return refused("the function");
   if (d_.activation_set(activation.get(), mode, kPropagateNan, after.alpha) != 0)
     return refused("the function");
-  const auto run = [&d = d_, x, y, activation](const Addresses& at) {
-    return d.activate(d.handle, activation.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  };
+  const Work run = overwriting(d_.activate, x, y, activation);
   return attempt({src, dst}, run, "the function", program);
 }
 
@@ -272,8 +279,9 @@ Status CudnnLibrary::combination(const After& after, const Place& src, const Pla
   if (d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
     return refused("the combination");
   const auto run = [&d = d_, x, b, y, how, factor = sign](const Addresses& at) {
-    return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &factor, b.get(), at[1], &kZero,
-                     y.get(), at[2]);
+    const CudnnTensor second{b, at[1]};
+    const CudnnTensor to{y, at[2]};
+    return overwrite_scaled(d.combine, factor, second, to, how.get(), &kOne, x.get(), at[0]);
   };
   return attempt({src, other, dst}, run, "the combination", program);
 }

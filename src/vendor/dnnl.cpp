@@ -79,11 +79,12 @@ Result<MemoryDesc> DnnlLibrary::described(const Place& place) const {
   int64_t packed = 1;
   for (size_t d = rank; d-- > 0;) {
     if (dims[d] == 1) strides[d] = packed;
-    packed = std::max(packed, strides[d] * dims[d]);
+    const int64_t extent = strides[d] * dims[d];
+    packed = std::max(packed, extent);
   }
   const int type = runtime::codes_of(place.dtype).dnnl;
-  if (type == 0 ||
-      d_.by_strides(&out, static_cast<int>(rank), dims.data(), type, strides.data()) != 0)
+  const auto axes = static_cast<int>(rank);
+  if (type == 0 || d_.by_strides(&out, axes, dims.data(), type, strides.data()) != 0)
     return refused("an element type or layout");
   return out;
 }
@@ -104,12 +105,14 @@ Result<DnnlLibrary::Held> DnnlLibrary::where(const Place& place, Program& progra
   WARPLOOM_TRY(const MemoryDesc desc, described(place));
   const auto kept = kept_.find(place.buffer);
   if (kept != kept_.end()) {
-    const bool same_shape = kept->second.place.shape == place.shape;
-    const bool whole = own_now_ && place.offset == 0 && is_packed(place) && same_shape;
+    const Place& written = kept->second.place;
+    const bool packed = place.offset == 0 && is_packed(place);
+    const bool whole = own_now_ && packed && written.shape == place.shape;
     if (whole) return kept->second.held;
     WARPLOOM_CHECK(release(place.buffer, program));
   }
-  return Held{desc, place.buffer, bytes_of(place.dtype, place.offset), reach_of(place)};
+  const int64_t offset = bytes_of(place.dtype, place.offset);
+  return Held{desc, place.buffer, offset, reach_of(place)};
 }
 
 Status DnnlLibrary::take(Making& making, int number, const Place& place, bool open,
@@ -127,18 +130,19 @@ Status DnnlLibrary::take(Making& making, int number, const Place& place, bool op
   return ok();
 }
 
-Piece DnnlLibrary::piece_of(const Object& primitive,
-                            const std::vector<std::pair<int, Held>>& arguments) const {
-  const auto run = [this_library = name(), primitive](const std::vector<Dnnl::Argument>& given) {
+Piece DnnlLibrary::piece_of(const Object& primitive, const Arguments& arguments) const {
+  const std::string library = name();
+  const auto run = [library, primitive](const std::vector<Dnnl::Argument>& given) {
     const Dnnl& d = Dnnl::get();
     const auto count = static_cast<int>(given.size());
-    const int code = d.execute(primitive.get(), d.stream, count, given.data());
+    const void* const call = primitive.get();
+    const int code = d.execute(call, d.stream, count, given.data());
     if (code == 0 && d.stream_wait(d.stream) == 0) return ok();
     const std::string found = fmt::format("status {}", code);
     const std::string message = "dnnl_primitive_execute failed";
-    return Status(fail({ErrorCode::kInternal, message, this_library, "status 0", found}));
+    return Status(fail({ErrorCode::kInternal, message, library, "status 0", found}));
   };
-  return [run, arguments, library = name()](const Bindings& buffers) -> Result<runtime::Call> {
+  return [run, arguments, library](const Bindings& buffers) -> Result<runtime::Call> {
     const Dnnl& d = Dnnl::get();
     std::vector<std::pair<Buffer, Object>> kept;
     std::vector<Dnnl::Argument> given;
@@ -150,7 +154,8 @@ Piece DnnlLibrary::piece_of(const Object& primitive,
         return fail({ErrorCode::kPlanInvalid, message, held.buffer, expected, "less"});
       }
       auto* const begin = static_cast<char*>(found->second.address());
-      const Object memory = d.memory(&held.desc, d.engine, begin + held.offset);
+      char* const data = begin + held.offset;
+      const Object memory = d.memory(&held.desc, d.engine, data);
       if (!memory) return not_served(library, "a memory object it refused");
       kept.emplace_back(found->second, memory);
       given.push_back({number, memory.get()});
@@ -160,10 +165,12 @@ Piece DnnlLibrary::piece_of(const Object& primitive,
 }
 
 Status DnnlLibrary::reorder(const Held& from, const Held& to, Program& program) {
-  const Object desc = d_.reorder(&from.desc, d_.engine, &to.desc, d_.engine, nullptr);
+  const Handle engine = d_.engine;
+  const Object desc = d_.reorder(&from.desc, engine, &to.desc, engine, nullptr);
   const Object primitive = desc ? d_.primitive(desc.get()) : nullptr;
   if (!primitive) return refused("a reorder");
-  program.pieces.push_back(piece_of(primitive, {{kArgSrc, from}, {kArgDst, to}}));
+  const Arguments arguments = {{kArgSrc, from}, {kArgDst, to}};
+  program.pieces.push_back(piece_of(primitive, arguments));
   return ok();
 }
 
@@ -172,7 +179,8 @@ Status DnnlLibrary::release(const std::string& buffer, Program& program) {
   if (kept == kept_.end()) return ok();
   const Place& place = kept->second.place;
   WARPLOOM_TRY(const MemoryDesc desc, described(place));
-  WARPLOOM_CHECK(reorder(kept->second.held, {desc, buffer, 0, reach_of(place)}, program));
+  const Held in_rows{desc, buffer, 0, reach_of(place)};
+  WARPLOOM_CHECK(reorder(kept->second.held, in_rows, program));
   kept_.erase(kept);
   return ok();
 }
@@ -189,7 +197,8 @@ Status DnnlLibrary::add_post_ops(const Making& making, const Object& post_ops,
         return refused("a post-operation");
       continue;
     }
-    Operand other{kArgPostOp * static_cast<int>(i + 1) | kArgSecond, *after.other, {}, false};
+    const int number = kArgPostOp * static_cast<int>(i + 1) | kArgSecond;
+    Operand other{number, *after.other, {}, false};
     WARPLOOM_TRY(other.held, where(*after.other, program));
     if (d_.append_binary(post_ops.get(), binary_code(after.combine), &other.held.desc) != 0)
       return refused("a post-operation");
@@ -206,21 +215,24 @@ Status DnnlLibrary::finish(Making making, Program& program) {
   std::vector<Operand> others;
   WARPLOOM_CHECK(add_post_ops(making, post_ops, others, program));
   if (d_.set_post_ops(attributes.get(), post_ops.get()) != 0) return refused("post-operations");
-  const Object desc = d_.primitive_desc(&making.operation, attributes.get(), d_.engine, nullptr);
+  const void* const operation = &making.operation;
+  const Object desc = d_.primitive_desc(operation, attributes.get(), d_.engine, nullptr);
   if (!desc) return refused("the operation with these types, shapes or post-operations");
   const char* code = nullptr;
-  const bool named = d_.query(desc.get(), kQueryName, 0, &code) == 0 && code;
+  const int status = d_.query(desc.get(), kQueryName, 0, &code);
+  const bool named = status == 0 && code;
   if (making.heavy && named && std::string_view(code).starts_with("ref"))
     return refused("the operation but by unoptimized code");
   const Object primitive = d_.primitive(desc.get());
   if (!primitive) return refused("the operation");
-  std::vector<std::pair<int, Held>> arguments;
+  Arguments arguments;
   const Operand* to = nullptr;
   Held result;
   for (const Operand& operand : making.operands) {
     Held held = operand.held;
     const auto [what, index] = query_of(operand.number);
-    const void* chosen = operand.open ? d_.query_md(desc.get(), what, index) : nullptr;
+    const void* chosen = nullptr;
+    if (operand.open) chosen = d_.query_md(desc.get(), what, index);
     MemoryDesc wanted = held.desc;
     if (chosen) std::memcpy(wanted.bytes.data(), chosen, kMemoryDescBytes);
     if (operand.number == kArgDst) {
@@ -229,7 +241,8 @@ Status DnnlLibrary::finish(Making making, Program& program) {
       result = held;
     } else if (chosen && !d_.equal(&held.desc, &wanted)) {
       const auto bytes = static_cast<int64_t>(d_.size_of(&wanted));
-      const Held moved{wanted, program.add_scratch(held.buffer, bytes), 0, bytes};
+      const std::string scratch = program.add_scratch(held.buffer, bytes);
+      const Held moved{wanted, scratch, 0, bytes};
       WARPLOOM_CHECK(reorder(held, moved, program));
       program.prepare_last(held.buffer);
       held = moved;
@@ -245,7 +258,8 @@ Result<DnnlLibrary::Held> DnnlLibrary::written(const Operand& to, const MemoryDe
                                                Program& program) {
   if (d_.equal(&to.held.desc, &desc)) return to.held;
   const auto bytes = static_cast<int64_t>(d_.size_of(&desc));
-  return Held{desc, program.add_scratch(to.place.buffer, bytes), 0, bytes};
+  const std::string scratch = program.add_scratch(to.place.buffer, bytes);
+  return Held{desc, scratch, 0, bytes};
 }
 
 // What was written in another layout stays so where only steps read it.

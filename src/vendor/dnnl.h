@@ -3,9 +3,11 @@
 // the room only: dnnl.cpp finds the library and keeps tensors in its layouts, dnnl_steps.cpp makes
 // primitives of steps.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -42,78 +44,100 @@ struct Dnnl {
     Handle memory;
   };
 
+  using PrimitiveDescMaker = runtime::Maker<const void*, const void*, Handle, const void*>;
+  using ReorderMaker = runtime::Maker<const void*, Handle, const void*, Handle, const void*>;
   using Dims = std::array<int64_t, 12>;  // as many as oneDNN reads
+
+  // The C functions' types; a result of 0 says that it worked.
+  using EngineCreate = int(Handle*, int kind, size_t index);
+  using StreamCreate = int(Handle*, Handle engine, unsigned flags);
+  using StreamWait = int(Handle);
+  using ByStrides = int(void*, int rank, const int64_t*, int type, const int64_t*);
+  using ByTag = int(void*, int rank, const int64_t*, int type, int tag);
+  using Equal = int(const void*, const void*);
+  using SetPostOps = int(Handle, const void*);
+  using AppendEltwise = int(Handle, float scale, int algorithm, float alpha, float beta);
+  using AppendBinary = int(Handle, int algorithm, const void* desc);
+  using Convolution = int(void*, int kind, int algorithm, const void* src, const void* weights,
+                          const void* bias, const void* dst, const int64_t* strides,
+                          const int64_t* dilations, const int64_t* before, const int64_t* after);
+  using Pooling = int(void*, int kind, int algorithm, const void* src, const void* dst,
+                      const int64_t* strides, const int64_t* kernel, const int64_t* dilations,
+                      const int64_t* before, const int64_t* after);
+  using Matmul = int(void*, const void* src, const void* weights, const void* bias,
+                     const void* dst);
+  using Softmax = int(void*, int kind, int algorithm, const void* src, const void* dst, int axis);
+  using BatchNorm = int(void*, int kind, const void* data, float epsilon, unsigned flags);
+  using LayerNorm = int(void*, int kind, const void* data, const void* statistics, float epsilon,
+                        unsigned flags);
+  using Reduction = int(void*, int algorithm, const void* src, const void* dst, float p,
+                        float epsilon);
+  using Lrn = int(void*, int kind, int algorithm, const void* data, int64_t size, float alpha,
+                  float beta, float k);
+  using Eltwise = int(void*, int kind, int algorithm, const void* data, float alpha, float beta);
+  using Binary = int(void*, int algorithm, const void* a, const void* b, const void* dst);
+  using Query = int(const void*, int what, int index, void* result);
+  using Execute = int(const void*, Handle stream, int count, const Argument*);
+
   const runtime::Library library{dnnl_names()};
   const Version* (*version)() = library["dnnl_version"];
-  int (*engine_create)(Handle*, int kind, size_t index) = library["dnnl_engine_create"];
-  int (*stream_create)(Handle*, Handle engine, unsigned flags) = library["dnnl_stream_create"];
-  int (*stream_wait)(Handle) = library["dnnl_stream_wait"];
+  EngineCreate* engine_create = library["dnnl_engine_create"];
+  StreamCreate* stream_create = library["dnnl_stream_create"];
+  StreamWait* stream_wait = library["dnnl_stream_wait"];
 
-  int (*by_strides)(void*, int rank, const int64_t*, int type,
-                    const int64_t*) = library["dnnl_memory_desc_init_by_strides"];
-  int (*by_tag)(void*, int rank, const int64_t*, int type,
-                int tag) = library["dnnl_memory_desc_init_by_tag"];
+  ByStrides* by_strides = library["dnnl_memory_desc_init_by_strides"];
+  ByTag* by_tag = library["dnnl_memory_desc_init_by_tag"];
   size_t (*size_of)(const void*) = library["dnnl_memory_desc_get_size"];
-  int (*equal)(const void*, const void*) = library["dnnl_memory_desc_equal"];
+  Equal* equal = library["dnnl_memory_desc_equal"];
 
   // Of a descriptor, an engine and the data.
   runtime::Maker<const void*, Handle, void*> memory{library["dnnl_memory_create"],
                                                     library["dnnl_memory_destroy"]};
   runtime::Maker<> attributes{library["dnnl_primitive_attr_create"],
                               library["dnnl_primitive_attr_destroy"]};
-  int (*set_post_ops)(Handle, const void*) = library["dnnl_primitive_attr_set_post_ops"];
+  SetPostOps* set_post_ops = library["dnnl_primitive_attr_set_post_ops"];
   runtime::Maker<> post_ops{library["dnnl_post_ops_create"], library["dnnl_post_ops_destroy"]};
-  int (*append_eltwise)(Handle, float scale, int algorithm, float alpha,
-                        float beta) = library["dnnl_post_ops_append_eltwise"];
-  int (*append_binary)(Handle, int algorithm,
-                       const void* desc) = library["dnnl_post_ops_append_binary"];
+  AppendEltwise* append_eltwise = library["dnnl_post_ops_append_eltwise"];
+  AppendBinary* append_binary = library["dnnl_post_ops_append_binary"];
 
-  int (*convolution)(void*, int kind, int algorithm, const void* src, const void* weights,
-                     const void* bias, const void* dst, const int64_t* strides,
-                     const int64_t* dilations, const int64_t* before,
-                     const int64_t* after) = library["dnnl_dilated_convolution_forward_desc_init"];
-  decltype(convolution) deconvolution = library["dnnl_dilated_deconvolution_forward_desc_init"];
-  int (*pooling)(void*, int kind, int algorithm, const void* src, const void* dst,
-                 const int64_t* strides, const int64_t* kernel, const int64_t* dilations,
-                 const int64_t* before,
-                 const int64_t* after) = library["dnnl_pooling_v2_forward_desc_init"];
-  int (*matmul)(void*, const void* src, const void* weights, const void* bias,
-                const void* dst) = library["dnnl_matmul_desc_init"];
-  int (*softmax)(void*, int kind, int algorithm, const void* src, const void* dst,
-                 int axis) = library["dnnl_softmax_v2_forward_desc_init"];
-  int (*batch_norm)(void*, int kind, const void* data, float epsilon,
-                    unsigned flags) = library["dnnl_batch_normalization_forward_desc_init"];
-  int (*layer_norm)(void*, int kind, const void* data, const void* statistics, float epsilon,
-                    unsigned flags) = library["dnnl_layer_normalization_forward_desc_init"];
-  int (*reduction)(void*, int algorithm, const void* src, const void* dst, float p,
-                   float epsilon) = library["dnnl_reduction_desc_init"];
-  int (*lrn)(void*, int kind, int algorithm, const void* data, int64_t size, float alpha,
-             float beta, float k) = library["dnnl_lrn_forward_desc_init"];
-  int (*eltwise)(void*, int kind, int algorithm, const void* data, float alpha,
-                 float beta) = library["dnnl_eltwise_forward_desc_init"];
-  int (*binary)(void*, int algorithm, const void* a, const void* b,
-                const void* dst) = library["dnnl_binary_desc_init"];
+  Convolution* convolution = library["dnnl_dilated_convolution_forward_desc_init"];
+  Convolution* deconvolution = library["dnnl_dilated_deconvolution_forward_desc_init"];
+  Pooling* pooling = library["dnnl_pooling_v2_forward_desc_init"];
+  Matmul* matmul = library["dnnl_matmul_desc_init"];
+  Softmax* softmax = library["dnnl_softmax_v2_forward_desc_init"];
+  BatchNorm* batch_norm = library["dnnl_batch_normalization_forward_desc_init"];
+  LayerNorm* layer_norm = library["dnnl_layer_normalization_forward_desc_init"];
+  Reduction* reduction = library["dnnl_reduction_desc_init"];
+  Lrn* lrn = library["dnnl_lrn_forward_desc_init"];
+  Eltwise* eltwise = library["dnnl_eltwise_forward_desc_init"];
+  Binary* binary = library["dnnl_binary_desc_init"];
 
   // Of an operation, attributes, an engine and a hint; of two memory descriptors; and of such.
-  runtime::Maker<const void*, const void*, Handle, const void*> primitive_desc{
-      library["dnnl_primitive_desc_create"], library["dnnl_primitive_desc_destroy"]};
-  runtime::Maker<const void*, Handle, const void*, Handle, const void*> reorder{
-      library["dnnl_reorder_primitive_desc_create"], library["dnnl_primitive_desc_destroy"]};
+  PrimitiveDescMaker primitive_desc{library["dnnl_primitive_desc_create"],
+                                    library["dnnl_primitive_desc_destroy"]};
+  ReorderMaker reorder{library["dnnl_reorder_primitive_desc_create"],
+                       library["dnnl_primitive_desc_destroy"]};
   const void* (*query_md)(const void*, int what,
                           int index) = library["dnnl_primitive_desc_query_md"];
-  int (*query)(const void*, int what, int index,
-               void* result) = library["dnnl_primitive_desc_query"];
+  Query* query = library["dnnl_primitive_desc_query"];
   runtime::Maker<const void*> primitive{library["dnnl_primitive_create"],
                                         library["dnnl_primitive_destroy"]};
-  int (*execute)(const void*, Handle stream, int count,
-                 const Argument*) = library["dnnl_primitive_execute"];
+  Execute* execute = library["dnnl_primitive_execute"];
   Handle engine = nullptr;
   Handle stream = nullptr;
-  bool ready = library.complete() && engine_create(&engine, 1, 0) == 0 &&
-               stream_create(&stream, engine, 1) == 0;
+  bool ready = library.complete() && open();
 
   static const Dnnl& get();
   std::string name() const;  // "oneDNN 2.6.3"
+
+ private:
+  // The engine of the CPU and a stream on it.
+  bool open() {
+    constexpr int kCpu = 1;
+    constexpr unsigned kInOrder = 1;
+    if (engine_create(&engine, kCpu, 0) != 0) return false;
+    return stream_create(&stream, engine, kInOrder) == 0;
+  }
 };
 
 // Numbers of arguments.
@@ -156,6 +180,8 @@ class DnnlLibrary : public Library {
     bool open = false;
   };
 
+  using Arguments = std::vector<std::pair<int, Held>>;  // by their numbers
+
   // A primitive in the making (dnnl_steps.cpp).
   struct Making {
     std::vector<Operand> operands;
@@ -174,7 +200,7 @@ class DnnlLibrary : public Library {
   Status reorder(const Held& from, const Held& to, Program& program);
   // What the primitive writes to `to` in the layout `desc`.
   Result<Held> written(const Operand& to, const MemoryDesc& desc, Program& program);
-  Piece piece_of(const Object& primitive, const std::vector<std::pair<int, Held>>& arguments) const;
+  Piece piece_of(const Object& primitive, const Arguments& arguments) const;
   Status deliver(const Operand& to, const Held& held, Program& program);
 
   Status make(const Convolution& call, const Step& step, Program& program);

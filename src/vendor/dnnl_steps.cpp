@@ -46,8 +46,9 @@ Place grouped(const Place& weights, int64_t groups) {
   if (groups == 1) return weights;
   Place out = weights;
   out.shape[0] /= groups;
+  const int64_t group_stride = out.shape[0] * weights.strides[0];
   out.shape.insert(out.shape.begin(), groups);
-  out.strides.insert(out.strides.begin(), out.shape[1] * weights.strides[0]);
+  out.strides.insert(out.strides.begin(), group_stride);
   return out;
 }
 
@@ -59,22 +60,31 @@ Place turned(const Place& weights, int64_t groups) {
   std::swap(out.strides[0], out.strides[1]);
   if (groups == 1) return out;
   out.shape[1] /= groups;
+  const int64_t group_stride = out.shape[1] * weights.strides[0];
   out.shape.insert(out.shape.begin(), groups);
-  out.strides.insert(out.strides.begin(), out.shape[2] * weights.strides[0]);
+  out.strides.insert(out.strides.begin(), group_stride);
   return out;
+}
+
+bool adds_a_tensor(const After& after) {
+  return after.other && after.combine == Combine::add;
 }
 
 // An addend a channel at the beginning of what comes after, as a bias.
 std::optional<Place> channel_bias(const std::vector<After>& after) {
-  if (after.empty() || !after[0].other || after[0].combine != Combine::add) return std::nullopt;
+  if (after.empty() || !adds_a_tensor(after[0])) return std::nullopt;
   const Place& other = *after[0].other;
   if (other.shape.size() < 2 || other.shape[1] != elements_of(other)) return std::nullopt;
-  return Place{other.buffer, other.dtype, {other.shape[1]}, {other.strides[1]}, other.offset};
+  const Shape shape = {other.shape[1]};
+  const Shape strides = {other.strides[1]};
+  return Place{other.buffer, other.dtype, shape, strides, other.offset};
 }
 
 double multiplications(const Place& dst, const Place& weights) {
-  const auto sums = static_cast<double>(elements_of(weights)) / static_cast<double>(dst.shape[1]);
-  return static_cast<double>(elements_of(dst)) * sums;
+  const auto results = static_cast<double>(elements_of(dst));
+  const auto factors = static_cast<double>(elements_of(weights));
+  const auto channels = static_cast<double>(dst.shape[1]);
+  return results * (factors / channels);
 }
 }  // namespace
 
@@ -134,12 +144,12 @@ Status DnnlLibrary::make(const Pooling& call, const Step& step, Program& program
 Status DnnlLibrary::make(const Matmul& given, const Step& step, Program& program) {
   std::vector<After> after = step.after;
   const Matmul call = flat(given, after).value_or(given);
-  const double work =
-      static_cast<double>(elements_of(call.dst)) * static_cast<double>(call.a.shape.back());
+  const auto results = static_cast<double>(elements_of(call.dst));
+  const double work = results * static_cast<double>(call.a.shape.back());
   Making making{.after = after, .heavy = work > kHeavy};
   WARPLOOM_CHECK(take(making, kArgSrc, call.a, true, program));
   WARPLOOM_CHECK(take(making, kArgWeights, call.b, true, program));
-  const bool bias = !after.empty() && after[0].other && after[0].combine == Combine::add;
+  const bool bias = !after.empty() && adds_a_tensor(after[0]);
   if (bias) {
     WARPLOOM_CHECK(take(making, kArgBias, *after[0].other, false, program));
     making.after.erase(making.after.begin());
@@ -242,13 +252,15 @@ Status DnnlLibrary::make(const Copy& call, const Step& step, Program& program) {
   WARPLOOM_TRY(const MemoryDesc desc, described(call.dst));
   kept_.erase(call.dst.buffer);
   const int64_t offset = bytes_of(call.dst.dtype, call.dst.offset);
-  return reorder(from, {desc, call.dst.buffer, offset, reach_of(call.dst)}, program);
+  const Held to{desc, call.dst.buffer, offset, reach_of(call.dst)};
+  return reorder(from, to, program);
 }
 
 // The first operation as a primitive, the others as its post-operations.
 Status DnnlLibrary::make(const Elementwise& call, const Step& step, Program& program) {
   if (step.after.empty()) return make(Copy{call.src, call.dst}, {{}, {}}, program);
-  Making making{.after = {step.after.begin() + 1, step.after.end()}};
+  const std::vector<After> others(step.after.begin() + 1, step.after.end());
+  Making making{.after = others};
   const After& first = step.after[0];
   Place src = call.src;
   const bool in_rows = is_packed(src) || src.strides == call.dst.strides;

@@ -17,11 +17,14 @@ std::string environment(const char* name) {
 // variable that is not set leaves of a path finds nothing or is right as well.
 std::vector<std::string> with_folders(std::vector<std::string> names, const std::string& packages) {
   const std::string files = fmt::format("{}", fmt::join(names, ","));
+  const std::string cuda = environment("CUDA_HOME");
+  const std::string environment_folder = environment("VIRTUAL_ENV");
+  const std::string conda = environment("CONDA_PREFIX");
+  const std::string home = environment("HOME");
   const std::string pattern = fmt::format(
       "{{{}/lib64,/usr/local/cuda/lib64,{{{}/lib,{}/lib,/usr/lib,/usr/local/lib,/opt/*/.venv/lib,/"
       "opt/*/lib,{}/.local/lib}}/python3*/{{site,dist}}-packages/nvidia/{{{}}}/lib}}/{{{}}}",
-      environment("CUDA_HOME"), environment("VIRTUAL_ENV"), environment("CONDA_PREFIX"),
-      environment("HOME"), packages, files);
+      cuda, environment_folder, conda, home, packages, files);
   glob_t found{};
   if (::glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0)
     names.insert(names.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);

@@ -227,7 +227,8 @@ class Assembly {
     std::vector<std::string> names;
     for (size_t i = 0; i < libraries_.size(); ++i) {
       if (served_[i].empty()) continue;
-      names.push_back(fmt::format("{} ({})", libraries_[i]->name(), words_of(served_[i])));
+      const std::string library = libraries_[i]->name();
+      names.push_back(fmt::format("{} ({})", library, words_of(served_[i])));
     }
     if (has_plain_) names.push_back("plain");
     const auto bind = [&device = device_, program = std::move(program_),
@@ -297,8 +298,8 @@ std::vector<Candidate> candidates(Executor& device, const VendorProblem& problem
   const bool cpu = device.engine() == Engine::cpu;
   const std::string library = cpu ? "oneDNN" : "cuBLASLt and cuDNN";
   const bool products = has<Matmul>(problem);
-  const bool windows =
-      has<Convolution>(problem) || has<Deconvolution>(problem) || has<Pooling>(problem);
+  const bool convolutions = has<Convolution>(problem) || has<Deconvolution>(problem);
+  const bool windows = convolutions || has<Pooling>(problem);
   const bool nothing = std::ranges::all_of(problem.steps, [](const Step& step) {
     return std::holds_alternative<Unmatched>(step.operation) ||
            std::holds_alternative<Copy>(step.operation);

@@ -16,6 +16,7 @@
 // step of its own; where it does not serve the step at all, the next library is asked; where none
 // does, a plain kernel is made for it and for its neighbours of that kind.
 #pragma once
+#include <functional>
 #include "vendor/program.h"
 
 namespace warploom::vendor {

@@ -95,7 +95,7 @@ bool Matcher::is_in_own_place(TensorId id) const {
 }
 
 void Matcher::copy_to_own_place(TensorId id) {
-  if (!is_in_own_place(id)) push({Copy{place(id), own_place(id)}, {}}, id);
+  if (!is_in_own_place(id)) push_alone(Copy{place(id), own_place(id)}, id);
 }
 
 Place Matcher::packed(TensorId id) {
@@ -118,8 +118,8 @@ void Matcher::push(Step step, TensorId to) {
 Step* Matcher::host(TensorId id, const std::vector<int>& readers,
                     const std::optional<Place>& other) {
   const auto found = writer_.find(tensor(id).name);
-  if (found == writer_.end() || !is_in_own_place(id) || parts_.contains(tensor(id).name))
-    return nullptr;
+  if (found == writer_.end() || !is_in_own_place(id)) return nullptr;
+  if (parts_.contains(tensor(id).name)) return nullptr;
   if (contains(graph().outputs, id) || contains(graph().inputs, id)) return nullptr;
   for (const int reader : consumers_[id])
     if (!contains(readers, reader)) return nullptr;
@@ -211,63 +211,110 @@ VendorProblem match(graph::Graph graph, Track track, Functions functions) {
   return Matcher(std::move(graph), track, functions).run();
 }
 
-std::optional<graph::Graph> operators_of(const graph::Graph& given, const graph::Graph& region,
-                                         const std::vector<std::string>& names) {
-  Graph out{.name = region.name};
-  std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};  // of given → of out
-  const auto keep = [&](TensorId id, const std::string& name, bool constant) {
-    const graph::Tensor& from = given.tensor(id);
+namespace {
+// The part of a graph that computes a region, in the making.
+class Extraction {
+ public:
+  Extraction(const Graph& given, const Graph& region, const std::vector<std::string>& names)
+      : given_(given), region_(region), names_(names) {
+    out_.name = region.name;
+  }
+
+  std::optional<Graph> run() {
+    if (!take_inputs() || !find_outputs() || !collect_nodes()) return std::nullopt;
+    for (const int n : needed_) add_node(given_.nodes[n]);
+    for (const TensorId id : region_.outputs) {
+      const auto in_given = given_.tensor_named(names_[id]);
+      out_.outputs.push_back(known_.at(*in_given));
+    }
+    return out_;
+  }
+
+ private:
+  TensorId keep(TensorId id, const std::string& name, bool constant) {
+    const graph::Tensor& from = given_.tensor(id);
     graph::Tensor copy{{name, from.dtype, from.shape}, std::nullopt};
     if (constant) copy.constant = from.constant;
-    known[id] = out.add_tensor(std::move(copy));
-    return known[id];
-  };
-  const auto same = [&](TensorId in_given, TensorId in_region) {
-    const graph::Tensor& one = given.tensor(in_given);
-    const graph::Tensor& other = region.tensor(in_region);
+    known_[id] = out_.add_tensor(std::move(copy));
+    return known_[id];
+  }
+
+  bool same(TensorId in_given, TensorId in_region) const {
+    const graph::Tensor& one = given_.tensor(in_given);
+    const graph::Tensor& other = region_.tensor(in_region);
     return one.dtype == other.dtype && one.shape == other.shape;
-  };
-  for (const TensorId id : region.inputs) {
-    const auto found = given.tensor_named(names[id]);
-    if (!found || known.contains(*found) || !same(*found, id)) return std::nullopt;
-    out.inputs.push_back(keep(*found, region.tensor(id).name, false));
   }
-  std::map<TensorId, std::string> wanted;  // outputs, by their names in the region
-  std::set<int> needed;
-  std::vector<TensorId> asked;
-  for (const TensorId id : region.outputs) {
-    const auto found = given.tensor_named(names[id]);
-    if (!found || known.contains(*found) || !same(*found, id)) return std::nullopt;
-    wanted[*found] = region.tensor(id).name;
-    asked.push_back(*found);
+
+  // A tensor of the region that was not taken yet, in the given graph.
+  std::optional<TensorId> counterpart(TensorId in_region) const {
+    const auto found = given_.tensor_named(names_[in_region]);
+    if (!found || known_.contains(*found) || !same(*found, in_region)) return std::nullopt;
+    return *found;
   }
-  while (!asked.empty()) {
-    const TensorId id = asked.back();
-    asked.pop_back();
-    const int maker = id == graph::kAbsent ? -1 : given.producer(id);
-    if (known.contains(id) || needed.contains(maker)) continue;
-    if (given.tensor(id).constant) {
-      keep(id, fmt::format("c:{}", given.tensor(id).name), true);
-      continue;
+
+  bool take_inputs() {
+    for (const TensorId id : region_.inputs) {
+      const auto found = counterpart(id);
+      if (!found) return false;
+      out_.inputs.push_back(keep(*found, region_.tensor(id).name, false));
     }
-    if (maker < 0) return std::nullopt;  // an input that the region does not read
-    needed.insert(maker);
-    for (const TensorId input : given.nodes[maker].inputs) asked.push_back(input);
+    return true;
   }
-  for (const int n : needed) {
-    Node node = given.nodes[n];
-    for (TensorId& id : node.inputs) id = known.at(id);
+
+  bool find_outputs() {
+    for (const TensorId id : region_.outputs) {
+      const auto found = counterpart(id);
+      if (!found) return false;
+      wanted_[*found] = region_.tensor(id).name;
+      asked_.push_back(*found);
+    }
+    return true;
+  }
+
+  // The nodes behind the outputs, up to the inputs and constants.
+  bool collect_nodes() {
+    while (!asked_.empty()) {
+      const TensorId id = asked_.back();
+      asked_.pop_back();
+      const int maker = id == graph::kAbsent ? -1 : given_.producer(id);
+      if (known_.contains(id) || needed_.contains(maker)) continue;
+      if (given_.tensor(id).constant) {
+        keep(id, fmt::format("c:{}", given_.tensor(id).name), true);
+        continue;
+      }
+      if (maker < 0) return false;  // an input that the region does not read
+      needed_.insert(maker);
+      for (const TensorId input : given_.nodes[maker].inputs) asked_.push_back(input);
+    }
+    return true;
+  }
+
+  void add_node(Node node) {
+    for (TensorId& id : node.inputs) id = known_.at(id);
     for (TensorId& id : node.outputs) {
       if (id == graph::kAbsent) continue;
-      const auto named = wanted.find(id);
-      const bool is_wanted = named != wanted.end();
-      id = keep(id, is_wanted ? named->second : "t:" + given.tensor(id).name, false);
+      const auto named = wanted_.find(id);
+      const bool is_wanted = named != wanted_.end();
+      const std::string name = is_wanted ? named->second : "t:" + given_.tensor(id).name;
+      id = keep(id, name, false);
     }
-    out.nodes.push_back(std::move(node));
+    out_.nodes.push_back(std::move(node));
   }
-  for (const TensorId id : region.outputs)
-    out.outputs.push_back(known.at(*given.tensor_named(names[id])));
-  return out;
+
+  const Graph& given_;
+  const Graph& region_;
+  const std::vector<std::string>& names_;  // of the region's tensors in the given graph
+  Graph out_;
+  std::map<TensorId, TensorId> known_ = {{graph::kAbsent, graph::kAbsent}};  // of given → of out
+  std::map<TensorId, std::string> wanted_;  // outputs, by their names in the region
+  std::set<int> needed_;
+  std::vector<TensorId> asked_;
+};
+}  // namespace
+
+std::optional<graph::Graph> operators_of(const graph::Graph& given, const graph::Graph& region,
+                                         const std::vector<std::string>& names) {
+  return Extraction(given, region, names).run();
 }
 
 int unmatched_of(const VendorProblem& problem) {

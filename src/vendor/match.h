@@ -12,6 +12,7 @@
 // layer normalisation is sums and products there). So the operators themselves are looked up in the
 // graph as it was given, by the names of tensors (operators_of), and both are matched.
 #pragma once
+#include <optional>
 #include "vendor/places.h"
 
 namespace warploom::vendor {

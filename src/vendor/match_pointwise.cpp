@@ -63,14 +63,31 @@ bool Matcher::recognized(const Node& node) {
   for (const TensorId id : node.inputs)
     if (id != graph::kAbsent && !scalar(id)) from = id;
   if (from == graph::kAbsent) return false;
+  const std::vector<int> together = elementwise_from(from, number_of(node));
+  if (!contains(together, number_of(node))) return false;
+  for (size_t last = together.size(); last-- > 0;) {
+    const TensorId result = graph().nodes[together[last]].outputs[0];
+    const auto up_to_last = std::span(together).first(last + 1);
+    const std::vector<int> nodes = behind(result, up_to_last);
+    if (!contains(nodes, number_of(node)) || !is_closed(nodes, result)) continue;
+    const auto function = as_function(from, result, nodes);
+    if (!function) continue;
+    apply({*function}, from, result, nodes);
+    return true;
+  }
+  return false;
+}
+
+// Nodes from number `first` on that read `from`, numbers and each other alone, elementwise.
+std::vector<int> Matcher::elementwise_from(TensorId from, int first) const {
   std::vector<int> together;
   std::set<TensorId> inside = {from};
-  for (int n = number_of(node); n < std::ssize(graph().nodes); ++n) {
+  const auto known = [&](TensorId id) {
+    return id == graph::kAbsent || inside.contains(id) || scalar(id).has_value();
+  };
+  const auto reads = [&](TensorId id) { return id != graph::kAbsent && inside.contains(id); };
+  for (int n = first; n < std::ssize(graph().nodes); ++n) {
     const Node& next = graph().nodes[n];
-    const auto known = [&](TensorId id) {
-      return id == graph::kAbsent || inside.contains(id) || scalar(id).has_value();
-    };
-    const auto reads = [&](TensorId id) { return id != graph::kAbsent && inside.contains(id); };
     if (done_[n] || class_of(next.op) != OpClass::pointwise) continue;
     if (!std::ranges::all_of(next.inputs, known)) continue;
     if (!std::ranges::any_of(next.inputs, reads)) continue;
@@ -80,33 +97,33 @@ bool Matcher::recognized(const Node& node) {
     inside.insert(next.outputs[0]);
     if (together.size() == kMostTogether) break;
   }
-  if (!contains(together, number_of(node))) return false;
-  for (size_t last = together.size(); last-- > 0;) {
-    // The nodes behind the last one's result.
-    const TensorId result = graph().nodes[together[last]].outputs[0];
-    std::set<TensorId> needed = {result};
-    std::vector<int> nodes;
-    for (size_t i = last + 1; i-- > 0;) {
-      const Node& each = graph().nodes[together[i]];
-      if (!needed.contains(each.outputs[0])) continue;
-      nodes.push_back(together[i]);
-      needed.insert(each.inputs.begin(), each.inputs.end());
-    }
-    std::ranges::sort(nodes);
-    const auto closed = [&](int n) {
-      const TensorId made = graph().nodes[n].outputs[0];
-      if (made == result) return true;
-      const bool promised = contains(graph().outputs, made);
-      return !promised && std::ranges::all_of(consumers_[made],
-                                              [&](int reader) { return contains(nodes, reader); });
-    };
-    if (!contains(nodes, number_of(node)) || !std::ranges::all_of(nodes, closed)) continue;
-    const auto function = as_function(from, result, nodes);
-    if (!function) continue;
-    apply({*function}, from, result, nodes);
-    return true;
+  return together;
+}
+
+// Those of `nodes`, which are in order, that `result` needs.
+std::vector<int> Matcher::behind(TensorId result, std::span<const int> nodes) const {
+  std::set<TensorId> needed = {result};
+  std::vector<int> out;
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const Node& each = graph().nodes[nodes[i]];
+    if (!needed.contains(each.outputs[0])) continue;
+    out.push_back(nodes[i]);
+    needed.insert(each.inputs.begin(), each.inputs.end());
   }
-  return false;
+  std::ranges::sort(out);
+  return out;
+}
+
+// Whether nobody but these nodes reads what they make, but for their result.
+bool Matcher::is_closed(const std::vector<int>& nodes, TensorId result) const {
+  const auto among_them = [&](int reader) { return contains(nodes, reader); };
+  const auto closed = [&](int n) {
+    const TensorId made = graph().nodes[n].outputs[0];
+    if (made == result) return true;
+    if (contains(graph().outputs, made)) return false;
+    return std::ranges::all_of(consumers_[made], among_them);
+  };
+  return std::ranges::all_of(nodes, closed);
 }
 
 // What the nodes make of numbers in the place of `from`.
@@ -115,7 +132,8 @@ std::optional<After> Matcher::as_function(TensorId from, TensorId result,
   Graph one;
   std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};
   const Dtype dtype = tensor(from).dtype;
-  known[from] = one.add_tensor({{"x", dtype, {kPoints}}, std::nullopt});
+  const graph::TensorInfo x{"x", dtype, {kPoints}};
+  known[from] = one.add_tensor({x, std::nullopt});
   one.inputs = {known[from]};
   for (const int n : nodes) {
     Node node = graph().nodes[n];
@@ -135,16 +153,19 @@ std::optional<After> Matcher::as_function(TensorId from, TensorId result,
     one.nodes.push_back(std::move(node));
   }
   one.outputs = {known[result]};
-  std::vector<std::byte> bytes(static_cast<size_t>(bytes_of(dtype, kPoints)));
+  const int64_t size = bytes_of(dtype, kPoints);
+  std::vector<std::byte> bytes(static_cast<size_t>(size));
   Random random(7, "function");
   std::vector<double> points;
   for (int p = 0; p < kPoints; ++p) {
-    store_from_double(dtype, bytes.data(), p, 3 * random.normal());
+    const double point = 3 * random.normal();
+    store_from_double(dtype, bytes.data(), p, point);
     points.push_back(load_as_double(dtype, bytes.data(), p));
   }
   const graph::Bytes input = bytes;
   const auto values = graph::evaluate(one, {&input, 1}, 1);
-  return values ? function_of(points, (*values)[0]) : std::nullopt;
+  if (!values) return std::nullopt;
+  return function_of(points, (*values)[0]);
 }
 
 // In the step that alone wrote `from`, or as one of its own.
@@ -167,7 +188,8 @@ void Matcher::apply(const std::vector<After>& after, TensorId from, TensorId to,
     step->after.push_back(std::move(one));
   }
   destination(step->operation)->buffer = tensor(to).name;
-  writer_[tensor(to).name] = static_cast<int>(step - problem_.steps.data());
+  const auto number = step - problem_.steps.data();
+  writer_[tensor(to).name] = static_cast<int>(number);
   places_[to] = own_place(to);
 }
 
@@ -182,14 +204,19 @@ bool Matcher::unary(const Node& node) {
       after = {{.function = Function::relu, .alpha = node.real("alpha", 0.01)}};
       break;
     case OpKind::Elu: after = {{.function = Function::elu, .alpha = node.real("alpha", 1)}}; break;
-    case OpKind::Selu:
-      after = {{.function = Function::elu, .alpha = node.real("alpha", 1.67326319217681884765625)},
-               {.alpha = node.real("gamma", 1.05070102214813232421875)}};
+    case OpKind::Selu: {
+      const double alpha = node.real("alpha", 1.67326319217681884765625);
+      const double gamma = node.real("gamma", 1.05070102214813232421875);
+      after = {{.function = Function::elu, .alpha = alpha}, {.alpha = gamma}};
       break;
-    case OpKind::HardSigmoid:
-      after = {{.alpha = node.real("alpha", 0.2), .beta = node.real("beta", 0.5)},
-               {.function = Function::clip, .alpha = 0, .beta = 1}};
+    }
+    case OpKind::HardSigmoid: {
+      const double slope = node.real("alpha", 0.2);
+      const double shift = node.real("beta", 0.5);
+      after.push_back({.alpha = slope, .beta = shift});
+      after.push_back({.function = Function::clip, .alpha = 0, .beta = 1});
       break;
+    }
     case OpKind::Clip: {
       const auto low = number(1, -FLT_MAX);
       const auto high = number(2, FLT_MAX);
@@ -201,7 +228,8 @@ bool Matcher::unary(const Node& node) {
     case OpKind::Reciprocal: after = {{.function = Function::power, .alpha = 1, .beta = -1}}; break;
     case OpKind::Pow: {
       const auto exponent = number(1, 1);
-      const bool same_type = tensor(node.inputs[0]).dtype == tensor(node.outputs[0]).dtype;
+      const Dtype base_type = tensor(node.inputs[0]).dtype;
+      const bool same_type = base_type == tensor(node.outputs[0]).dtype;
       if (!exponent || !same_type) return false;
       after = {{.function = Function::power, .alpha = 1, .beta = *exponent}};
       if (*exponent == 2) after = {{.function = Function::square}};
@@ -211,7 +239,8 @@ bool Matcher::unary(const Node& node) {
     default: return false;
   }
   if (tensor(node.inputs[0]).shape != tensor(node.outputs[0]).shape) return false;
-  apply(after, node.inputs[0], node.outputs[0], {number_of(node)});
+  const std::vector<int> nodes = {number_of(node)};
+  apply(after, node.inputs[0], node.outputs[0], nodes);
   return true;
 }
 
@@ -221,7 +250,8 @@ std::optional<After> with_number(Combine how, double number, bool reversed) {
   switch (how) {
     case Combine::add: return After{.alpha = 1, .beta = number};
     case Combine::sub:
-      return reversed ? After{.alpha = -1, .beta = number} : After{.alpha = 1, .beta = -number};
+      if (reversed) return After{.alpha = -1, .beta = number};
+      return After{.alpha = 1, .beta = -number};
     case Combine::mul: return After{.alpha = number};
     case Combine::div:
       if (reversed) return After{.function = Function::power, .alpha = number, .beta = -1};
@@ -242,21 +272,24 @@ bool Matcher::combine(TensorId x, TensorId other, Combine how, TensorId out, boo
     if (after) apply({*after}, x, out, {node});
     return after.has_value();
   }
-  const Place at = of_rank(place(other), tensor(out).shape.size());
+  const size_t rank = tensor(out).shape.size();
+  const Place at = of_rank(place(other), rank);
   std::vector<After> after;
   const bool turns = reversed && (how == Combine::sub || how == Combine::div);
   // other - x = -x + other, other / x = 1/x · other
   if (turns && how == Combine::sub) after = {{.alpha = -1}, {.other = at}};
-  if (turns && how == Combine::div)
-    after = {{.function = Function::power, .alpha = 1, .beta = -1},
-             {.other = at, .combine = Combine::mul}};
+  if (turns && how == Combine::div) {
+    after.push_back({.function = Function::power, .alpha = 1, .beta = -1});
+    after.push_back({.other = at, .combine = Combine::mul});
+  }
   if (!turns) after = {{.other = at, .combine = how}};
   apply(after, x, out, {node});
   return true;
 }
 
 bool Matcher::binary(const Node& node) {
-  const auto row = std::ranges::find(kCombines, node.op, &std::pair<OpKind, Combine>::first);
+  using OpCombine = std::pair<OpKind, Combine>;
+  const auto row = std::ranges::find(kCombines, node.op, &OpCombine::first);
   if (row == std::end(kCombines) || node.inputs.size() != 2) return false;
   const TensorId a = node.inputs[0];
   const TensorId b = node.inputs[1];

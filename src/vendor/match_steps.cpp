@@ -57,8 +57,9 @@ constexpr std::pair<OpKind, Reduce> kReductions[] = {
 Step Matcher::with_bias(const Node& node, Operation operation) {
   Step step{std::move(operation), {}};
   if (!has_input(node, 2)) return step;
-  const size_t rank = tensor(node.outputs[0]).shape.size();
-  step.after.push_back({.other = along_channels(node.inputs[2], rank)});
+  const Shape& to = tensor(node.outputs[0]).shape;
+  const Place bias = along_channels(node.inputs[2], to.size());
+  step.after.push_back({.other = bias});
   return step;
 }
 
@@ -86,12 +87,16 @@ bool Matcher::deconvolution(const Node& node) {
   if (!spec || spatial > kMostSpatial) return false;
   Window window;
   for (size_t d = 0; d < spatial; ++d) {
-    const int64_t reach = spec->dilations[d] * (weights[d + 2] - 1);
-    window.kernel.push_back(weights[d + 2]);
-    window.strides.push_back(strides.empty() ? 1 : strides[d]);
-    window.dilations.push_back(spec->dilations[d]);
+    const int64_t size = weights[d + 2];
+    const int64_t stride = strides.empty() ? 1 : strides[d];
+    const int64_t dilation = spec->dilations[d];
+    const int64_t reach = dilation * (size - 1);
+    const int64_t behind = reach - spec->after[d];
+    window.kernel.push_back(size);
+    window.strides.push_back(stride);
+    window.dilations.push_back(dilation);
     window.begins.push_back(reach - spec->before[d]);
-    window.ends.push_back(std::max<int64_t>(0, reach - spec->after[d]));
+    window.ends.push_back(std::max<int64_t>(0, behind));
     if (window.begins.back() < 0) return false;
   }
   const TensorId to = node.outputs[0];
@@ -119,7 +124,12 @@ bool Matcher::pool(const Node& node) {
     how = whole ? PoolKind::mean_of_window : PoolKind::mean_of_inside;
   }
   const TensorId to = node.outputs[0];
-  Step step{Pooling{place(node.inputs[0]), own_place(to), *window, how}, {}};
+  Pooling call;
+  call.src = place(node.inputs[0]);
+  call.dst = own_place(to);
+  call.window = *window;
+  call.how = how;
+  Step step{call, {}};
   const auto elements = static_cast<double>(product(window->kernel));
   if (node.op == OpKind::SumPool) step.after.push_back({.alpha = elements});
   push(std::move(step), to);
@@ -160,9 +170,12 @@ bool Matcher::matmul(const Node& node) {
   if (column) insert_one(c, 0);
   if (row) insert_one(c, 1);
   const size_t rank = std::max(a.shape.size(), b.shape.size());
-  const bool tf32 = a.dtype == Dtype::f32 && track_ != Track::fp32;
-  const Matmul call{of_rank(a, rank), of_rank(b, rank), of_rank(c, rank), tf32};
-  push({call, {}}, to);
+  Matmul call;
+  call.a = of_rank(a, rank);
+  call.b = of_rank(b, rank);
+  call.dst = of_rank(c, rank);
+  call.tf32 = may_use_tf32(a.dtype);
+  push_alone(call, to);
   return true;
 }
 
@@ -180,11 +193,17 @@ bool Matcher::gemm(const Node& node) {
     return at;
   };
   const TensorId to = node.outputs[0];
-  const bool tf32 = tensor(to).dtype == Dtype::f32 && track_ != Track::fp32;
-  const Matmul call{operand(0, "transA"), operand(1, "transB"), own_place(to), tf32};
+  Matmul call;
+  call.a = operand(0, "transA");
+  call.b = operand(1, "transB");
+  call.dst = own_place(to);
+  call.tf32 = may_use_tf32(tensor(to).dtype);
   Step step{call, {}};
   if (alpha != 1) step.after.push_back({.alpha = alpha});
-  if (biased) step.after.push_back({.other = of_rank(place(node.inputs[2]), 2)});
+  if (biased) {
+    const Place& bias = place(node.inputs[2]);
+    step.after.push_back({.other = of_rank(bias, 2)});
+  }
   push(std::move(step), to);
   return true;
 }
@@ -198,7 +217,7 @@ bool Matcher::softmax(const Node& node) {
   call.dst = own_place(node.outputs[0]);
   call.axis = static_cast<int64_t>(axis);
   call.log = node.op == OpKind::LogSoftmax;
-  push({std::move(call), {}}, node.outputs[0]);
+  push_alone(std::move(call), node.outputs[0]);
   return true;
 }
 
@@ -213,7 +232,7 @@ bool Matcher::batch_norm(const Node& node) {
   call.mean = packed(node.inputs[3]);
   call.variance = packed(node.inputs[4]);
   call.epsilon = node.real("epsilon", 1e-5);
-  push({std::move(call), {}}, node.outputs[0]);
+  push_alone(std::move(call), node.outputs[0]);
   return true;
 }
 
@@ -238,7 +257,7 @@ bool Matcher::layer_norm(const Node& node) {
   call.shift = factor(2);
   for (const auto& each : {call.scale, call.shift})
     if (each && elements_of(*each) != size) return false;
-  push({std::move(call), {}}, node.outputs[0]);
+  push_alone(std::move(call), node.outputs[0]);
   return true;
 }
 
@@ -267,14 +286,17 @@ bool Matcher::group_norm(const Node& node) {
 bool Matcher::reduction(const Node& node) {
   if (!floats(node)) return false;
   const Result<std::vector<int64_t>> axes = graph::reduced_axes({graph(), node});
-  const auto row = std::ranges::find(kReductions, node.op, &std::pair<OpKind, Reduce>::first);
+  using OpReduce = std::pair<OpKind, Reduce>;
+  const auto row = std::ranges::find(kReductions, node.op, &OpReduce::first);
   if (!axes || axes->empty() || row == std::end(kReductions)) return false;
   const TensorId to = node.outputs[0];
   Shape shape = tensor(node.inputs[0]).shape;
   for (const int64_t axis : *axes) shape[axis] = 1;
   const auto dst = reshaped(own_place(to), shape);
   if (!dst) return false;
-  Step step{Reduction{place(node.inputs[0]), *dst, row->second}, {}};
+  const Place& src = place(node.inputs[0]);
+  const Reduction call{src, *dst, row->second};
+  Step step{call, {}};
   if (node.op == OpKind::ReduceLogSum) step.after.push_back({.function = Function::log});
   push(std::move(step), to);
   return true;
@@ -290,7 +312,7 @@ bool Matcher::lrn(const Node& node) {
   call.alpha = node.real("alpha", 1e-4);
   call.beta = node.real("beta", 0.75);
   call.bias = node.real("bias", 1);
-  push({std::move(call), {}}, node.outputs[0]);
+  push_alone(std::move(call), node.outputs[0]);
   return true;
 }
 }  // namespace warploom::vendor

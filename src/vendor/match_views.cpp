@@ -31,7 +31,8 @@ bool Matcher::movement(const Node& node) {
   if (!rule) return false;
   const Place& from = place(node.inputs[0]);
   const Shape& shape = tensor(to).shape;
-  Place out{from.buffer, from.dtype, shape, Shape(shape.size()), from.offset};
+  const Shape no_strides(shape.size());
+  Place out{from.buffer, from.dtype, shape, no_strides, from.offset};
   for (size_t d = 0; d < rule->size(); ++d) {
     const graph::AxisSource& source = (*rule)[d];
     if (source.taps != 1) return false;
@@ -74,7 +75,7 @@ bool Matcher::concat(const Node& node) {
     Place from = place(id);
     part.shape = tensor(id).shape;
     const int64_t length = part.shape[axis] * part.strides[axis];
-    if (elements_of(from) > 0) push({Copy{std::move(from), part}, {}}, to);
+    if (elements_of(from) > 0) push_alone(Copy{std::move(from), part}, to);
     part.offset += length;
   }
   parts_.insert(tensor(to).name);
@@ -87,7 +88,7 @@ bool Matcher::cast(const Node& node) {
   const TensorId to = node.outputs[0];
   if (tensor(from).dtype == tensor(to).dtype) return alias(node);
   if (!is_float(tensor(from).dtype) || !is_float(tensor(to).dtype)) return false;
-  push({Copy{place(from), own_place(to)}, {}}, to);
+  push_alone(Copy{place(from), own_place(to)}, to);
   return true;
 }
 }  // namespace warploom::vendor

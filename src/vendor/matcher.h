@@ -55,6 +55,9 @@ class Matcher {
   bool recognized(const Node& node);  // nodes that together are one function of one tensor
   std::optional<After> as_function(TensorId from, TensorId result,
                                    const std::vector<int>& nodes) const;
+  std::vector<int> elementwise_from(TensorId from, int first) const;
+  std::vector<int> behind(TensorId result, std::span<const int> nodes) const;
+  bool is_closed(const std::vector<int>& nodes, TensorId result) const;
   bool unary(const Node& node);  // a function with numbers of its own
   bool binary(const Node& node);
   bool combine(TensorId x, TensorId other, Combine how, TensorId out, bool reversed = false);
@@ -82,7 +85,13 @@ class Matcher {
   // The step that alone wrote what lies in `id`, and may do more to it: what nobody but `readers`
   // reads. `other` must have been there before.
   Step* host(TensorId id, const std::vector<int>& readers, const std::optional<Place>& other);
+
+  bool may_use_tf32(Dtype dtype) const { return dtype == Dtype::f32 && track_ != Track::fp32; }
+
   void push(Step step, TensorId to);
+
+  void push_alone(Operation operation, TensorId to) { push({std::move(operation), {}}, to); }
+
   void unmatched(const Node& node);
   void finish();
   bool can_rename(const Place& from) const;

@@ -59,7 +59,10 @@ std::optional<Side> side_of(const Place& place) {
     const int64_t line = rows == 1 ? columns : std::max(down, columns);
     return Side{kAsItIs, static_cast<int>(line)};
   }
-  if (rows == 1 || down == 1) return Side{kTransposed, static_cast<int>(std::max(along, rows))};
+  if (rows == 1 || down == 1) {
+    const int64_t line = std::max(along, rows);
+    return Side{kTransposed, static_cast<int>(line)};
+  }
   return std::nullopt;
 }
 
@@ -78,10 +81,11 @@ std::vector<int64_t> offsets_of(const Place& place, const Shape& batch) {
 
 template <class T>
 Piece product(const Matmul& call, Side a, Side b, Side c, OpenBlas::Gemm<T> gemm) {
-  const size_t rank = call.dst.shape.size();
-  const Shape batch(call.dst.shape.begin(), call.dst.shape.end() - 2);
-  const auto m = static_cast<int>(call.dst.shape[rank - 2]);
-  const auto n = static_cast<int>(call.dst.shape[rank - 1]);
+  const Shape& to = call.dst.shape;
+  const size_t rank = to.size();
+  const Shape batch(to.begin(), to.end() - 2);
+  const auto m = static_cast<int>(to[rank - 2]);
+  const auto n = static_cast<int>(to[rank - 1]);
   const auto k = static_cast<int>(call.a.shape[rank - 1]);
   const auto in_a = offsets_of(call.a, batch);
   const auto in_b = offsets_of(call.b, batch);
@@ -95,9 +99,13 @@ Piece product(const Matmul& call, Side a, Side b, Side c, OpenBlas::Gemm<T> gemm
     const auto* y = static_cast<const T*>(address_of(kept[1], call.b));
     auto* z = static_cast<T*>(address_of(kept[2], call.dst));
     return [=]() -> Status {
-      for (size_t i = 0; i < in_c.size(); ++i)
-        gemm(kRowMajor, a.transposed, b.transposed, m, n, k, T(1), x + in_a[i], a.line, y + in_b[i],
-             b.line, T(0), z + in_c[i], c.line);
+      for (size_t i = 0; i < in_c.size(); ++i) {
+        const T* const first = x + in_a[i];
+        const T* const second = y + in_b[i];
+        T* const result = z + in_c[i];
+        gemm(kRowMajor, a.transposed, b.transposed, m, n, k, T(1), first, a.line, second, b.line,
+             T(0), result, c.line);
+      }
       return ok();
     };
   };
@@ -108,7 +116,9 @@ class OpenBlasLibrary : public Library {
   std::string name() const override {
     // "OpenBLAS 0.3.21 DYNAMIC_ARCH …"
     const std::string_view config = OpenBlas::get().config();
-    return std::string(config.substr(0, config.find(' ', config.find(' ') + 1)));
+    const size_t first_space = config.find(' ');
+    const size_t second_space = config.find(' ', first_space + 1);
+    return std::string(config.substr(0, second_space));
   }
 
   Status add(const Step& step, Program& program) override {
@@ -127,12 +137,14 @@ class OpenBlasLibrary : public Library {
     const Dtype dtype = call.dst.dtype;
     if (call.a.dtype != dtype || call.b.dtype != dtype) return not_served(name(), "mixed types");
     const OpenBlas& blas = OpenBlas::get();
+    Piece piece;
     if (dtype == Dtype::f32)
-      program.pieces.push_back(product<float>(call, *a, *b, *c, blas.sgemm));
+      piece = product<float>(call, *a, *b, *c, blas.sgemm);
     else if (dtype == Dtype::f64)
-      program.pieces.push_back(product<double>(call, *a, *b, *c, blas.dgemm));
+      piece = product<double>(call, *a, *b, *c, blas.dgemm);
     else
       return not_served(name(), name_of(dtype));
+    program.pieces.push_back(std::move(piece));
     return ok();
   }
 };

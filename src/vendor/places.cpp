@@ -31,7 +31,8 @@ int64_t elements_of(const Place& place) {
 }
 
 std::optional<Place> reshaped(const Place& place, const Shape& shape) {
-  Place out{place.buffer, place.dtype, shape, Shape(shape.size()), place.offset};
+  const Shape no_strides(shape.size());
+  Place out{place.buffer, place.dtype, shape, no_strides, place.offset};
   if (graph::element_count(shape) != elements_of(place)) return std::nullopt;
   // Axes without those of size 1, neighbours that lie as one merged, from the last on.
   std::vector<std::pair<int64_t, int64_t>> axes;  // size and stride, the last first
@@ -63,7 +64,10 @@ Place of_rank(Place place, size_t rank) {
 
 int64_t reach_of(const Place& place) {
   int64_t last = place.offset;
-  for (size_t d = 0; d < place.shape.size(); ++d) last += (place.shape[d] - 1) * place.strides[d];
+  for (size_t d = 0; d < place.shape.size(); ++d) {
+    const int64_t steps = place.shape[d] - 1;
+    last += steps * place.strides[d];
+  }
   return bytes_of(place.dtype, last + 1);
 }
 
@@ -79,13 +83,16 @@ Result<runtime::Buffer> buffer_of(const runtime::Bindings& buffers, const Place&
 }
 
 void* address_of(const runtime::Buffer& buffer, const Place& place) {
-  return static_cast<char*>(buffer.address()) + bytes_of(place.dtype, place.offset);
+  auto* const begin = static_cast<char*>(buffer.address());
+  return begin + bytes_of(place.dtype, place.offset);
 }
 
 std::optional<Matmul> flat(const Matmul& call, std::vector<After>& after) {
   const size_t rank = call.a.shape.size();
-  if (rank < 3 || elements_of(call.b) != call.b.shape[rank - 1] * call.b.shape[rank - 2])
-    return std::nullopt;
+  if (rank < 3) return std::nullopt;
+  const Shape& b_shape = call.b.shape;
+  const int64_t one_matrix = b_shape[rank - 1] * b_shape[rank - 2];
+  if (elements_of(call.b) != one_matrix) return std::nullopt;
   const int64_t k = call.a.shape.back();
   const int64_t n = call.b.shape.back();
   const int64_t rows = elements_of(call.dst) / n;
@@ -97,10 +104,10 @@ std::optional<Matmul> flat(const Matmul& call, std::vector<After>& after) {
   for (After& each : flattened) {
     if (!each.other) continue;
     const int64_t count = elements_of(*each.other);
-    const Shape shape = count == rows * n ? Shape{rows, n} : Shape{1, n};
+    const bool whole = count == rows * n;
     const bool along_columns = count == n && each.other->shape.back() == n;
-    if (count != rows * n && !along_columns) return std::nullopt;
-    each.other = reshaped(*each.other, shape);
+    if (!whole && !along_columns) return std::nullopt;
+    each.other = reshaped(*each.other, {whole ? rows : 1, n});
     if (!each.other) return std::nullopt;
   }
   after = std::move(flattened);

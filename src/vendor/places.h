@@ -4,6 +4,7 @@
 //   reshaped(w, {8, 8, 32});                 // the same elements in the same order
 //   buffer_of(buffers, w);                   // what is bound to the name "w", large enough
 #pragma once
+#include <optional>
 #include "runtime/executor.h"
 #include "vendor/problem.h"
 

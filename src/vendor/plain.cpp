@@ -16,6 +16,7 @@
 #include "base/value_op.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+#include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 #include "vendor/plain_stage.h"
 
@@ -29,8 +30,8 @@ constexpr int64_t kMostKept = int64_t{1} << 27;  // elements of what is kept if 
 
 // Computing it takes much longer than reading it.
 bool is_dear(ValueOp op) {
-  constexpr std::array kDear = {ValueOp::exp, ValueOp::exp2, ValueOp::log, ValueOp::tanh,
-                                ValueOp::sin, ValueOp::cos,  ValueOp::erf, ValueOp::sigmoid};
+  using enum ValueOp;
+  constexpr std::array kDear = {exp, exp2, log, tanh, sin, cos, erf, sigmoid};
   return contains(kDear, op);
 }
 
@@ -106,7 +107,8 @@ class Lister {
 
   // One kernel a value that is kept, then one an output.
   Status add(const LoopNest& nest) {
-    Stages stages{nest, std::vector<std::string>(nest.values.size())};
+    const std::vector<std::string> none_yet(nest.values.size());
+    Stages stages{nest, none_yet};
     for (const loopnest::Access& load : nest.loads) WARPLOOM_CHECK(check_type(load.dtype, false));
     for (const LoopNest::Output& output : nest.outputs) {
       WARPLOOM_CHECK(check_type(output.place.dtype, true));
@@ -117,20 +119,26 @@ class Lister {
     const std::vector<bool> kept = kept_values(nest);
     for (size_t v = 0; v < nest.values.size(); ++v) {
       if (!kept[v]) continue;
-      const std::string name = fmt::format("plain_{}", list_.kernels.size());
-      const Shape shape = stages.shape_of(static_cast<int>(v));
-      list_.workspaces.push_back({name + "_value", Dtype::f32, shape});
-      values_.insert(name + "_value");
-      const Stage stage{.value = static_cast<int>(v), .to = name + "_value"};
+      const std::string name = next_name();
+      const std::string buffer = name + "_value";
+      const auto id = static_cast<int>(v);
+      const Shape shape = stages.shape_of(id);
+      list_.workspaces.push_back({buffer, Dtype::f32, shape});
+      values_.insert(buffer);
+      const Stage stage{.value = id, .to = buffer};
       push(stages, stage, name);
-      stages.kept[v] = name + "_value";
+      stages.kept[v] = buffer;
     }
     for (const LoopNest::Output& output : nest.outputs) {
-      const std::string name = fmt::format("plain_{}", list_.kernels.size());
-      push(stages, {.value = output.value, .to = output.place.name, .place = &output.place}, name);
+      const std::string name = next_name();
+      Stage stage{.value = output.value, .to = output.place.name};
+      stage.place = &output.place;
+      push(stages, stage, name);
     }
     return ok();
   }
+
+  std::string next_name() const { return fmt::format("plain_{}", list_.kernels.size()); }
 
   // Reductions, scans, and what is dear and would be computed again within a reduction.
   static std::vector<bool> kept_values(const LoopNest& nest) {
@@ -141,8 +149,10 @@ class Lister {
       kept[v] = value.kind == Kind::reduce || value.kind == Kind::scan;
       dear[v] = value.kind == Kind::apply && is_dear(value.op);
       if (kept[v]) keep_dear(nest, v, dear, kept);
-      for (const int operand : value.operands)
-        dear[v] = dear[v] || (dear[at(operand)] && !kept[at(operand)] && !kept[v]);
+      for (const int operand : value.operands) {
+        const bool dear_within = dear[at(operand)] && !kept[at(operand)];
+        if (dear_within && !kept[v]) dear[v] = true;
+      }
     }
     return kept;
   }
@@ -160,8 +170,9 @@ class Lister {
       int64_t count = 1;
       bool fewer = false;
       for (size_t axis = 0; axis < nest.axes.size(); ++axis) {
-        if (nest.values[v].varies[axis]) count *= nest.axes[axis];
-        fewer = fewer || (loops[axis] && !nest.values[v].varies[axis]);
+        const bool varies = nest.values[v].varies[axis];
+        if (varies) count *= nest.axes[axis];
+        fewer = fewer || (loops[axis] && !varies);
       }
       const std::vector<int>& operands = nest.values[v].operands;
       if (fewer && count <= kMostKept)
@@ -175,7 +186,8 @@ class Lister {
     const bool cuda = list_.engine == Engine::cuda;
     const StageText made = cuda ? cuda_stage(stages, stage, name) : cpu_stage(stages, stage, name);
     body_ += made.text;
-    Kernel kernel{.name = name, .grid = {made.blocks, 1, 1}, .threads = made.threads};
+    Kernel kernel{.name = name, .threads = made.threads};
+    kernel.grid = {made.blocks, 1, 1};
     for (const std::string& buffer : made.buffers) {
       kernel.args.push_back({.buffer = buffer});
       declare(buffer);

@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "codegen/terms.h"
+#include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 
 namespace warploom::vendor {
@@ -112,7 +113,8 @@ StageWriter::StageWriter(const Stages& stages, const Stage& stage, bool gpu)
   reduces_ = !stage.place && value.kind == Kind::reduce;
   scans_ = !stage.place && value.kind == Kind::scan;
   for (size_t axis = 0; axis < nest_.axes.size(); ++axis) {
-    const bool outer = stage.place ? stage.place->uses(axis) : bool(value.varies[axis]);
+    bool outer = value.varies[axis];
+    if (stage.place) outer = stage.place->uses(axis);
     const bool is_scanned = scans_ && value.axes[0] == axis;
     if (outer && !is_scanned) outer_.push_back(axis);
   }
@@ -144,7 +146,8 @@ StageText StageWriter::cpu(const std::string& name) {
     const size_t x = outer_.back();
     body.line("const long long begin = item % {} * {};", strips, kStrip);
     body.line("const long long count = {0} - begin < {1} ? {0} - begin : {1};", last, kStrip);
-    coordinates(body, fmt::format("item / {}", strips), {outer_.begin(), outer_.end() - 1});
+    const std::vector<size_t> all_but_last(outer_.begin(), outer_.end() - 1);
+    coordinates(body, fmt::format("item / {}", strips), all_but_last);
     if (reduces_)
       lanes_of_reduction(body, x);
     else
@@ -241,7 +244,8 @@ std::string StageWriter::place_of(int value) const {
   std::string out = "0";
   for (size_t axis = 0; axis < nest_.axes.size(); ++axis) {
     if (!nest_.values[at(value)].varies[axis]) continue;
-    const std::string before = out == "0" ? "" : fmt::format("({}) * {} + ", out, nest_.axes[axis]);
+    std::string before;
+    if (out != "0") before = fmt::format("({}) * {} + ", out, nest_.axes[axis]);
     out = fmt::format("{}i{}", before, axis);
   }
   return out;
@@ -318,7 +322,8 @@ std::string StageWriter::load(Writer& out, int id, const Access& load) {
 }
 
 std::string StageWriter::combine(const std::string& a, const std::string& b) const {
-  return fmt::format("v_{}({}, {})", name_of(nest_.values[at(stage_.value)].op), a, b);
+  const ValueOp op = nest_.values[at(stage_.value)].op;
+  return fmt::format("v_{}({}, {})", name_of(op), a, b);
 }
 
 std::string StageWriter::identity() const {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/rows.h"
 
 namespace warploom::vendor {
 namespace {
@@ -75,7 +76,8 @@ std::vector<const Place*> sources(const Step& step) {
         if constexpr (requires { one.weights; }) out.push_back(&one.weights);
         if constexpr (requires { one.a; }) out.insert(out.end(), {&one.a, &one.b});
         if constexpr (requires { one.mean; })
-          out.insert(out.end(), {&one.scale, &one.shift, &one.mean, &one.variance});
+          for (const Place* each : {&one.scale, &one.shift, &one.mean, &one.variance})
+            out.push_back(each);
         if constexpr (requires { one.scale->buffer; }) {
           if (one.scale) out.push_back(&*one.scale);
           if (one.shift) out.push_back(&*one.shift);
@@ -108,16 +110,17 @@ std::string words_of(const Step& step) {
 }
 
 std::string words_of(const std::vector<Step>& steps) {
-  std::vector<std::pair<std::string, int>> counted;
+  using Counted = std::pair<std::string, int>;
+  std::vector<Counted> counted;
   for (const Step& step : steps) {
     std::string words = words_of(step);
-    const auto known = std::ranges::find(counted, words, &std::pair<std::string, int>::first);
+    const auto known = std::ranges::find(counted, words, &Counted::first);
     if (known == counted.end())
       counted.emplace_back(std::move(words), 1);
     else
       ++known->second;
   }
-  const auto text = [](const std::pair<std::string, int>& one) {
+  const auto text = [](const Counted& one) {
     return one.second > 1 ? fmt::format("{} ×{}", one.first, one.second) : one.first;
   };
   return listed(counted, text);

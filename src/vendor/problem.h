@@ -22,6 +22,7 @@
 #include <string_view>
 #include <variant>
 #include <vector>
+#include "base/dtype.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 

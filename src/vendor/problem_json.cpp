@@ -41,7 +41,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Unmatched, reads, writes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Step, operation, after)
 
 void to_json(json& out, const VendorProblem& problem) {
-  out = {{"graph", problem.graph}, {"steps", problem.steps}, {"chosen", problem.chosen}};
+  out = json::object();
+  out["graph"] = problem.graph;
+  out["steps"] = problem.steps;
+  out["chosen"] = problem.chosen;
 }
 
 void from_json(const json& in, VendorProblem& problem) {

@@ -1,6 +1,18 @@
 // What makes references: a program in the making, and the libraries that add to it.
 #pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+#include "base/error.h"
+#include "runtime/executor.h"
 #include "vendor/places.h"
+#include "vendor/problem.h"
 
 namespace warploom::vendor {
 // What is bound to buffers later, all at once: the problem's tensors and scratch, by name.

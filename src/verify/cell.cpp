@@ -123,10 +123,9 @@ class HeldCell final : public Cell {
   }
 
   Status start_process_of_cell() {
-    const std::vector<std::string> words = {"/proc/self/exe", kCellCommand,
-                                            std::to_string(layout_.code_file()),
-                                            std::to_string(layout_.plan_place()),
-                                            std::to_string(layout_.memory_file())};
+    const std::vector<std::string> words = {
+        "/proc/self/exe", kCellCommand, std::to_string(layout_.code_file()),
+        std::to_string(layout_.plan_place()), std::to_string(layout_.memory_file())};
     const auto prepare = [this] {
       ::clearenv();
       for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
@@ -226,8 +225,8 @@ class HeldCell final : public Cell {
     if (!apart && !workers_[0].go()) return lost();
     // Threads of several launches wait for one another: one that faulted lets the others hang.
     const bool joined = round.launches.size() > 1 || round.times > 1;
-    const std::optional<Ended> fault = joined ? await_any(round.threads) : await_each(round.threads,
-                                                                                      apart);
+    const std::optional<Ended> fault =
+        joined ? await_any(round.threads) : await_each(round.threads, apart);
     const std::chrono::duration<double, std::micro> spent = Clock::now() - start;
     if (fault) return fault_of(*fault);
     for (int i = 0; i < round.threads; ++i) {

@@ -7,13 +7,14 @@
 // stamp counter is off where the kernel can switch it off.
 //
 //   WARPLOOM_TRY(auto cell, Cell::start(memory, {.functions = …, .mapped = …, .threads = 2}));
-//   cell->renew(seed);                       // stacks, variables of libm, the page: as at the start
-//   WARPLOOM_TRY(const double us, cell->run({.steps = {…}, .threads = 2}));
+//   cell->renew(seed);                       // stacks, variables of libm, the page: as at the
+//   start WARPLOOM_TRY(const double us, cell->run({.steps = {…}, .threads = 2}));
 //
 // Its threads stand still but in a round, held by ptrace: their registers are set from outside
 // before it, and it is over when the kernel says that all of them stand still again. The time is
 // this process's clock's, from when they are let go to then. What letting go and standing still
-// take without any work is what a round of the kernel `nothing` takes, which who measures takes off.
+// take without any work is what a round of the kernel `nothing` takes, which who measures takes
+// off.
 //
 // Where threads need all cores, this one sleeps meanwhile; else it watches them from a core of its
 // own, which makes the time known better.
@@ -37,8 +38,8 @@ struct CellOptions {
   std::vector<CellFunction> functions;
   // Extents of the shared memory, whole pages, that the cell maps: all that is bound.
   std::vector<SharedMemory::Extent> mapped;
-  int threads = 1;         // at most the cores that this process may use
-  uint64_t seed = 1;       // of where in its address space things lie
+  int threads = 1;    // at most the cores that this process may use
+  uint64_t seed = 1;  // of where in its address space things lie
 };
 
 // A launch: all of its blocks, or some of them.

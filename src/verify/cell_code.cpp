@@ -21,7 +21,7 @@ using Byte = unsigned char;
 
 // Of seccomp(2) and close_range(2), which older headers lack.
 constexpr long kSetModeFilter = 1;
-constexpr long kForAllThreads = 1;      // SECCOMP_FILTER_FLAG_TSYNC
+constexpr long kForAllThreads = 1;       // SECCOMP_FILTER_FLAG_TSYNC
 constexpr long kSpeculationAllowed = 4;  // SECCOMP_FILTER_FLAG_SPEC_ALLOW
 constexpr long kCloseRange = 436;
 constexpr long kThreadFlags =
@@ -72,9 +72,9 @@ WL_CELL void enter(CellEntry* entry) {
   for (int64_t i = 0; i < entry->threads; ++i) start_thread(entry->stacks[i]);
   entry->filter_refused = -1;
   if (entry->filter)
-    entry->filter_refused = system_call(SYS_seccomp, kSetModeFilter,
-                                        kForAllThreads | kSpeculationAllowed,
-                                        reinterpret_cast<long>(entry->filter));
+    entry->filter_refused =
+        system_call(SYS_seccomp, kSetModeFilter, kForAllThreads | kSpeculationAllowed,
+                    reinterpret_cast<long>(entry->filter));
   park();
 }
 
@@ -87,9 +87,8 @@ WL_CELL void enter(CellEntry* entry) {
     const int64_t to = from + step.chunk < count ? from + step.chunk : count;
     for (int64_t i = step.begin + from; i < step.begin + to; ++i) {
       const int64_t place = step.first + i * step.stride;
-      step.function(step.buffers, step.stride == 1 && place < step.total ? place
-                                                                         : place % step.total,
-                    scratch);
+      step.function(step.buffers,
+                    step.stride == 1 && place < step.total ? place : place % step.total, scratch);
     }
   }
 }

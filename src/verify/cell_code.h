@@ -52,7 +52,7 @@ struct CellEntry {
   // The cell's addresses: all others are given back.
   uint64_t low;
   uint64_t high;
-  uint64_t top;     // the end of what a process can map
+  uint64_t top;            // the end of what a process can map
   int64_t threads;         // to be made
   const uint64_t* stacks;  // the ends of their stacks
   const void* filter;      // of seccomp (struct sock_fprog); null: none

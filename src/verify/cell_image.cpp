@@ -32,7 +32,7 @@ struct Placed {
   ElfFile file;
   std::string place;  // for errors
   uint64_t base = 0;
-  uint64_t size = 0;  // whole pages
+  uint64_t size = 0;   // whole pages
   std::string memory;  // all of it, with zeros between segments
 
   uint64_t address_of(uint64_t virtual_address) const { return base + virtual_address; }
@@ -236,10 +236,10 @@ class Maker {
     image_.code = next_;
     next_ += bytes.size();
     image_.pieces.push_back({image_.code, std::move(bytes), true, false});
-    own_ = {{"memcpy", code.memcpy},       {"__memcpy_chk", code.memcpy},
-            {"memmove", code.memmove},     {"__memmove_chk", code.memmove},
-            {"memset", code.memset},       {"__memset_chk", code.memset},
-            {"memcmp", code.memcmp},       {"trap", code.trap}};
+    own_ = {{"memcpy", code.memcpy},   {"__memcpy_chk", code.memcpy},
+            {"memmove", code.memmove}, {"__memmove_chk", code.memmove},
+            {"memset", code.memset},   {"__memset_chk", code.memset},
+            {"memcmp", code.memcmp},   {"trap", code.trap}};
   }
 
   uint64_t own(std::string_view name) const {

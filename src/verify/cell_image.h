@@ -40,10 +40,10 @@ struct CellImage {
   // library's errno, at it the address of itself, above it what a stack protector reads.
   static constexpr int64_t kThreadPointer = 2048;
 
-  std::vector<CellPiece> pieces;   // in the order of their addresses
-  std::vector<uint64_t> kernels;   // of each function asked for
-  uint64_t code = 0;               // where cell_code() begins
-  uint64_t end = 0;                // behind the last piece
+  std::vector<CellPiece> pieces;  // in the order of their addresses
+  std::vector<uint64_t> kernels;  // of each function asked for
+  uint64_t code = 0;              // where cell_code() begins
+  uint64_t end = 0;               // behind the last piece
 
   static Result<CellImage> make(uint64_t base, const std::vector<CellFunction>& functions);
 };

@@ -29,6 +29,7 @@ class CellLayout {
   Status make();
 
   uint64_t address_of(const void* ours) const;
+
   const CellImage& image() const { return image_; }
 
   // For the process that becomes the cell: files, and where in the first its plan lies.

@@ -16,7 +16,7 @@ struct CellRegion {
 // At a place of the code's file, regions behind it.
 struct CellPlan {
   uint64_t region_count;
-  uint64_t enter;    // addresses of the cell: the function, its argument, the end of a stack
+  uint64_t enter;  // addresses of the cell: the function, its argument, the end of a stack
   uint64_t entry;
   uint64_t stack;
 };
@@ -25,7 +25,7 @@ struct CellPlan {
 enum CellFault : int {
   kCellUsage = 90,
   kCellNoPlan = 91,
-  kCellNoRoom = 92,    // a region could not be mapped where it belongs
+  kCellNoRoom = 92,     // a region could not be mapped where it belongs
   kCellNotTraced = 93,  // the kernel lets no process be held
 };
 }  // namespace warploom::verify

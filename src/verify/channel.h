@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -1,7 +1,10 @@
 // Comparing elements of an output with FP64's, and adding up what was seen.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include "base/dtype.h"
 #include "graph/parallel.h"
 #include "verify/limits.h"
 #include "verify/tolerance.h"

@@ -1,8 +1,20 @@
 #include "verify/evaluator.h"
+#include <fmt/format.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include "base/error.h"
+#include "codegen/launch_list.h"
 #include "verify/channel.h"
 #include "verify/oracle.h"
+#include "verify/setup.h"
 
 namespace warploom::verify {
 namespace {

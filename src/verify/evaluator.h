@@ -19,6 +19,9 @@
 // candidate), interrupted, or what the machine lacks.
 #pragma once
 #include <atomic>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include "runtime/standing.h"
 #include "verify/inputs.h"
 #include "verify/setup.h"
@@ -64,22 +67,22 @@ struct Verdict {
   int64_t prepare_bytes = 0;
   runtime::Ratio speedup;         // of each lap's pair: the reference's time over the candidate's
   std::string reference_dropped;  // why the reference's times could not be believed
-  // How calls were timed: "strict", one by one, each as if it were the first, or "series", again and
-  // again; "": on a GPU. Of a series that was confirmed by strict calls also their time; what such
-  // a call takes without work, which is taken off, and how much most such times differ.
+  // How calls were timed: "strict", one by one, each as if it were the first, or "series", again
+  // and again; "": on a GPU. Of a series that was confirmed by strict calls also their time; what
+  // such a call takes without work, which is taken off, and how much most such times differ.
   std::string path;
   double strict_us = 0;
   double strict_low_us = 0;
   double strict_high_us = 0;
   double overhead_us = 0;
   double overhead_spread_us = 0;
-  int samples = 0;                // of each of the two
-  int repeats = 0;                // calls of the candidate in all of them
-  runtime::Noise noise;           // of the machine, meanwhile
-  double floor_us = 0;            // the physical floor
-  double judge_ms = 0;            // what judging took beyond the calls themselves
-  std::string sandbox;  // what held the candidate: "rlimits, namespaces, landlock, seccomp"; on a
-                        // GPU "no host code"
+  int samples = 0;       // of each of the two
+  int repeats = 0;       // calls of the candidate in all of them
+  runtime::Noise noise;  // of the machine, meanwhile
+  double floor_us = 0;   // the physical floor
+  double judge_ms = 0;   // what judging took beyond the calls themselves
+  std::string sandbox;   // what held the candidate: "rlimits, namespaces, landlock, seccomp"; on a
+                         // GPU "no host code"
   std::vector<Evidence> evidence;
 };
 

@@ -1,9 +1,25 @@
 #include "verify/gpu_products.h"
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/rendered.h"
+#include "codegen/launch_list.h"
 #include "graph/parallel.h"
+#include "graph/reference.h"
+#include "runtime/compile.h"
 #include "runtime/executor.h"
 #include "verify/channel.h"
 #include "verify/peer.h"
+#include "verify/runner.h"
 #include "verify/shared_memory.h"
 
 namespace warploom::verify {

@@ -1,5 +1,16 @@
 #include "verify/image_check.h"
 #include <elf.h>
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cwchar>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 
 namespace warploom::verify {
 namespace {

@@ -1,8 +1,20 @@
 #include "verify/inputs.h"
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/random.h"
+#include "graph/graph.h"
 #include "graph/parallel.h"
+#include "graph/ranges.h"
 #include "verify/range_ends.h"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)

@@ -1,10 +1,34 @@
 #include "verify/judge.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
 #include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
+#include "base/rows.h"
+#include "codegen/launch_list.h"
 #include "codegen/memory_plan.h"
 #include "codegen/prepare.h"
+#include "graph/graph.h"
+#include "runtime/compile.h"
+#include "runtime/executor.h"
+#include "verify/evaluator.h"
 #include "verify/gpu_products.h"
 #include "verify/image_check.h"
+#include "verify/inputs.h"
+#include "verify/oracle.h"
+#include "verify/runner.h"
 
 namespace warploom::verify {
 namespace {

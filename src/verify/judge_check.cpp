@@ -1,4 +1,29 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/parallel.h"
+#include "graph/reference.h"
+#include "runtime/executor.h"
+#include "verify/evaluator.h"
+#include "verify/inputs.h"
 #include "verify/judge.h"
+#include "verify/oracle.h"
+#include "verify/tolerance.h"
 
 namespace warploom::verify {
 Result<const std::byte*> Judge::on_host(const runtime::Buffer& data, int64_t from, int64_t bytes,

@@ -1,4 +1,20 @@
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "runtime/executor.h"
+#include "verify/inputs.h"
 #include "verify/judge.h"
+#include "verify/oracle.h"
+#include "verify/tolerance.h"
 
 namespace warploom::verify {
 Result<Judge::Tensors> Judge::make_outputs(runtime::Executor& device) {

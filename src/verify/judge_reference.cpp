@@ -1,6 +1,21 @@
 // The reference of a problem: of what vendor::candidates() offers, the fastest that is right.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <tl/expected.hpp>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/error.h"
+#include "runtime/executor.h"
+#include "runtime/timing.h"
 #include "vendor/make.h"
+#include "vendor/problem.h"
+#include "verify/evaluator.h"
 #include "verify/judge.h"
+#include "verify/tolerance.h"
 
 namespace warploom::verify {
 namespace {

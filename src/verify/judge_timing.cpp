@@ -4,14 +4,30 @@
 //
 // The rows that are looked at are drawn once for each set, at two places, and shared by all
 // candidates; of the set that a screening looks at, all that it knows is.
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/random.h"
+#include "codegen/launch_list.h"
 #include "codegen/prepare.h"
 #include "common/warm_up.h"
+#include "graph/reference.h"
+#include "runtime/executor.h"
+#include "runtime/noise.h"
+#include "runtime/timing.h"
+#include "verify/evaluator.h"
 #include "verify/judge.h"
+#include "verify/oracle.h"
+#include "verify/tolerance.h"
+#include "verify/turns.h"
 
 namespace warploom::verify {
 namespace {
@@ -219,8 +235,8 @@ Status Judge::second_clock(Contest contest) {
   return agreed;
 }
 
-// One a set: in a series each keeps its own of what it prepares, since each set has constants of its
-// own. Where calls are drawn they share it, and prepare anew when the set is another.
+// One a set: in a series each keeps its own of what it prepares, since each set has constants of
+// its own. Where calls are drawn they share it, and prepare anew when the set is another.
 Result<std::vector<Judge::Contender>> Judge::contenders_for(const Contender& candidate,
                                                             const LaunchList& list, size_t sets) {
   std::vector<Contender> contenders(sets, candidate);
@@ -289,8 +305,9 @@ Result<Judge::Contest> Judge::contest_of(std::vector<Contender>& contenders,
     if (after) return which == 0 ? after_sample(contenders[0], request, of) : ok();
     WARPLOOM_CHECK(before_sample(which == 0 ? contenders[0] : vendor_, of));
     if (which != 0) return ok();
-    if (of == 1) return prepare(contenders[own_outputs_ ? drawn(ring_.size()) : 0],
-                                ring_[drawn(ring_.size())]);
+    if (of == 1)
+      return prepare(contenders[own_outputs_ ? drawn(ring_.size()) : 0],
+                     ring_[drawn(ring_.size())]);
     for (size_t i = 0; i < of; ++i) WARPLOOM_CHECK(prepare(contenders[i], ring_[i]));
     return ok();
   };

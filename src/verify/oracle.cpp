@@ -1,5 +1,17 @@
 #include "verify/oracle.h"
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/random.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
 
 namespace warploom::verify {
 namespace {

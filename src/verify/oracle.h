@@ -5,6 +5,7 @@
 // stays bounded whatever the output's size.
 #pragma once
 #include <chrono>
+#include <span>
 #include "graph/projection.h"
 #include "graph/reference.h"
 #include "verify/inputs.h"

@@ -1,8 +1,22 @@
 #include "verify/program_check.h"
+#include <fmt/format.h>
+#include <algorithm>
 #include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
+#include "codegen/launch_list.h"
+#include "runtime/emulate.h"
 #include "synth/sites.h"
 #include "tile/interpret.h"
+#include "tile/program.h"
 #include "verify/tolerance.h"
 
 namespace warploom::verify {

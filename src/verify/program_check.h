@@ -10,6 +10,7 @@
 // Errors: emulator-hazard and emulator-deadlock with the kernel's line, tile-runtime where the
 // program itself is undefined, resource-limit where it is too large to be interpreted.
 #pragma once
+#include <nlohmann/json.hpp>
 #include "runtime/emulate.h"
 #include "tile/program.h"
 

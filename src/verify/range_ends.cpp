@@ -1,6 +1,12 @@
 #include "verify/range_ends.h"
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <limits>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
 
 namespace warploom::verify {
 namespace {

@@ -1,17 +1,28 @@
 #include "verify/runner.h"
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <tl/expected.hpp>
@@ -29,18 +40,20 @@
 #include "runtime/executor.h"
 #include "verify/cell.h"
 #include "verify/cell_code.h"
+#include "verify/channel.h"
+#include "verify/oracle.h"
 #include "verify/shared_memory.h"
 
 namespace warploom::verify {
 using runtime::Bindings, runtime::Buffer, runtime::Call, runtime::LoadedKernel;
 
 namespace {
-constexpr int64_t kMargin = 64 << 10;    // on both sides of an input's copy
-constexpr int64_t kPiece = 1 << 20;      // of memory that threads share
-constexpr int kMostRounds = 4;           // that a checked kernel's blocks are cut into
+constexpr int64_t kMargin = 64 << 10;             // on both sides of an input's copy
+constexpr int64_t kPiece = 1 << 20;               // of memory that threads share
+constexpr int kMostRounds = 4;                    // that a checked kernel's blocks are cut into
 constexpr int64_t kMostMixed = int64_t{1} << 31;  // blocks whose order can be mixed
-constexpr size_t kIdleRounds = 31;       // without work, that are remembered
-constexpr size_t kFirstIdleRounds = 7;   // that are made at once
+constexpr size_t kIdleRounds = 31;                // without work, that are remembered
+constexpr size_t kFirstIdleRounds = 7;            // that are made at once
 
 int cores() {
   return static_cast<int>(wl::allowed_cores().size());
@@ -231,6 +244,7 @@ void Runner::note_margins(const Work& work) {
     int64_t end;
     std::string name;
   };
+
   std::vector<Part> parts;
   for (const auto& [name, buffer] : work.buffers) {
     const int64_t begin = memory_->offset(buffer.address());
@@ -243,8 +257,8 @@ void Runner::note_margins(const Work& work) {
     const int64_t end = extent.offset + extent.bytes;
     const auto add = [&](int64_t to, const std::string& name) {
       if (to > at)
-        margins_.push_back({memory_->base() + at,
-                            {memory_->base() + at, static_cast<size_t>(to - at)}, name});
+        margins_.push_back(
+            {memory_->base() + at, {memory_->base() + at, static_cast<size_t>(to - at)}, name});
     };
     std::string beside;
     for (const Part& part : parts) {

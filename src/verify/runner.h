@@ -11,8 +11,8 @@
 //
 // Every call is the first. Before it all that a cell can write to is as new: the outputs and
 // workspaces are poisoned, what lies round them is as it was, scratch and stacks hold what the seed
-// says, and the inputs are copied from buffers that the cell does not map. (In some calls of foreign
-// kernels outputs hold ordinary numbers, not poison.) What a list prepares
+// says, and the inputs are copied from buffers that the cell does not map. (In some calls of
+// foreign kernels outputs hold ordinary numbers, not poison.) What a list prepares
 // (codegen/prepare.h) is put back to what the preparation made of it. After a checked call the
 // inputs' copies must be as they were, and so must what lies round all buffers.
 //
@@ -27,8 +27,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,9 +42,9 @@
 
 namespace warploom::verify {
 struct RunnerOptions {
-  uint64_t seed = 1;          // of orders, patterns, addresses
-  double limit_ms = 10'000;   // of one launch
-  bool foreign = false;       // a text that Warploom did not write in this process
+  uint64_t seed = 1;         // of orders, patterns, addresses
+  double limit_ms = 10'000;  // of one launch
+  bool foreign = false;      // a text that Warploom did not write in this process
 };
 
 class Runner final : public runtime::Executor {
@@ -139,7 +141,7 @@ class Runner final : public runtime::Executor {
   std::shared_ptr<const LaunchList> cell_list_;
   std::vector<SharedMemory::Extent> extents_;
   std::map<std::string, Copy> copies_;
-  std::vector<Margin> margins_;  // of buffers that live as long as they are bound
+  std::vector<Margin> margins_;                 // of buffers that live as long as they are bound
   std::vector<std::shared_ptr<void>> scratch_;  // a thread's
   int64_t scratch_bytes_ = 0;
   std::map<std::string, std::string> prepared_;  // contents, by workspace

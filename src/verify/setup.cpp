@@ -1,5 +1,13 @@
 #include "verify/setup.h"
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include "base/error.h"
 #include "graph/graph_json.h"
+#include "graph/ranges.h"
+#include "graph/track.h"
+#include "target/capabilities.h"
+#include "vendor/problem.h"
 #include "verify/channel.h"
 
 namespace warploom::graph {

@@ -1,6 +1,8 @@
 // Setup: what an evaluator must know of the problem before it can judge candidates, and how it
 // travels to its process.
 #pragma once
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include "codegen/launch_list.h"

@@ -1,8 +1,9 @@
 // SharedMemory: memory of which other processes may map parts.
 //
-//   auto memory = SharedMemory::make(bytes);               // address space; pages as they are touched
-//   std::shared_ptr<void> buffer = memory->allocate(100);  // whole pages, given back with its owner
-//   memory->offset(buffer.get())                           // where it lies in memory->file()
+//   auto memory = SharedMemory::make(bytes);               // address space; pages as they are
+//   touched std::shared_ptr<void> buffer = memory->allocate(100);  // whole pages, given back with
+//   its owner memory->offset(buffer.get())                           // where it lies in
+//   memory->file()
 //
 // Between two allocations lies a page that belongs to none. What is given back takes no room, and
 // its addresses wait for another buffer as large. Within the room only.

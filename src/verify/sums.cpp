@@ -1,8 +1,18 @@
 // Sums of a whole output's lines with random signs, against FP64's.
 #include <fmt/format.h>
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "graph/parallel.h"
+#include "graph/projection.h"
+#include "verify/inputs.h"
 #include "verify/tolerance.h"
 
 namespace warploom::verify {

@@ -23,6 +23,7 @@
 // tolerance.cpp derives the constants. u_in counts only where operands are stored wider than the
 // track computes.
 #pragma once
+#include <span>
 #include "graph/projection.h"
 #include "graph/track.h"
 #include "runtime/executor.h"

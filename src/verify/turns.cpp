@@ -1,4 +1,13 @@
 #include "verify/turns.h"
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include "base/error.h"
+#include "runtime/noise.h"
+#include "runtime/timing.h"
+#include "verify/evaluator.h"
 
 namespace warploom::verify {
 namespace {

@@ -1,6 +1,16 @@
 // Verdicts as JSON: between processes, in the archive, and for programs that read --json.
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include "base/error.h"
+#include "runtime/noise.h"
+#include "runtime/standing.h"
+#include "runtime/timing.h"
 #include "verify/channel.h"
 #include "verify/evaluator.h"
+#include "verify/inputs.h"
 
 namespace warploom::verify {
 using nlohmann::json;
@@ -20,19 +30,31 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Evidence, family, seed, error, m
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Verdict, accepted, error, max_error,
                                                 reference_error, median_us, low_us, high_us,
                                                 reference_us, reference_low_us, reference_high_us,
-                                                reference_dropped, prepare_us, prepare_bytes,
-                                                path, strict_us, strict_low_us, strict_high_us,
-                                                overhead_us, overhead_spread_us, samples, repeats, floor_us, judge_ms, sandbox,
-                                                evidence)
+                                                reference_dropped, prepare_us, prepare_bytes, path,
+                                                strict_us, strict_low_us, strict_high_us,
+                                                overhead_us, overhead_spread_us, samples, repeats,
+                                                floor_us, judge_ms, sandbox, evidence)
 
 namespace {
 // Figures that are above 0 wherever they are known.
-constexpr const char* kPositive[] = {"median_us",         "low_us",           "high_us",
-                                     "reference_us",      "reference_low_us", "reference_high_us",
-                                     "samples",           "repeats",          "floor_us",
-                                     "reference_dropped", "prepare_us",       "prepare_bytes",
-                                     "path",              "strict_us",        "strict_low_us",
-                                     "strict_high_us",    "overhead_us",      "overhead_spread_us"};
+constexpr const char* kPositive[] = {"median_us",
+                                     "low_us",
+                                     "high_us",
+                                     "reference_us",
+                                     "reference_low_us",
+                                     "reference_high_us",
+                                     "samples",
+                                     "repeats",
+                                     "floor_us",
+                                     "reference_dropped",
+                                     "prepare_us",
+                                     "prepare_bytes",
+                                     "path",
+                                     "strict_us",
+                                     "strict_low_us",
+                                     "strict_high_us",
+                                     "overhead_us",
+                                     "overhead_spread_us"};
 
 void hide_unknown(json& record, const char* key, bool known) {
   if (!known) record[key] = nullptr;

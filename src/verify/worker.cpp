@@ -5,11 +5,24 @@
 //                     {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}
 //                     {"verdict": …, "tainted": false}
 //                     {"error": …} when the problem cannot be set up at all
+#include <stdlib.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <exception>
 #include <fstream>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include "base/error.h"
 #include "verify/cell.h"
+#include "verify/channel.h"
+#include "verify/evaluator.h"
 #include "verify/gpu_products.h"
 #include "verify/judge.h"
 #include "verify/peer.h"
+#include "verify/runner.h"
+#include "verify/setup.h"
 
 namespace warploom::verify {
 namespace {

@@ -1,14 +1,21 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <future>
+#include <vector>
 #include "archive/archive.h"
 #include "archive_fixture.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "support/paths.h"
 

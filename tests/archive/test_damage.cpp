@@ -4,11 +4,23 @@
 //   WARPLOOM_DAMAGES=10000 WARPLOOM_DAMAGES_OUT=FILE build/release/test_archive
 //   --gtest_filter='Damage.*' WARPLOOM_POWER_CUTS=500 WARPLOOM_POWER_CUTS_OUT=FILE
 //   build/release/test_archive --gtest_filter='PowerLoss.*'
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <ios>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 #include "archive/archive.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
 

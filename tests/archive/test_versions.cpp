@@ -1,11 +1,16 @@
 // Archives that older programs wrote become archives of today.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <cstddef>
+#include <filesystem>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 #include "archive/archive.h"
 #include "archive/versions.h"
 #include "archive_fixture.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "support/paths.h"
 

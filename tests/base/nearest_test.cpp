@@ -1,6 +1,9 @@
 // What misspelt words were meant to be.
 #include "base/nearest.h"
 #include <gtest/gtest.h>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace warploom {
 namespace {

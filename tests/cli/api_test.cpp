@@ -1,7 +1,10 @@
 // The installed library as its users meet it: found in a tree that was moved, the C and the C++
 // example, errors by their codes.
 #include <gtest/gtest.h>
+#include <chrono>
 #include <filesystem>
+#include <string>
+#include <utility>
 #include "base/file.h"
 #include "base/process.h"
 #include "support/paths.h"

@@ -1,14 +1,21 @@
 // What a bundle's own check program calls untimed before it times: on a GPU as long as `bench`
 // does, by the rule of device/common/warm_up.h.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <regex>
 #include <string>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "codegen/launch_list.h"
 #include "common/warm_up.h"
 #include "export/bundle.h"
+#include "export/delivery.h"
 #include "export/small_bundle.h"
 
 namespace warploom::export_ {

@@ -1,7 +1,12 @@
 // `warploom compile`: tile programs of the examples, and what is said of programs that cannot be.
 #include <gtest/gtest.h>
+#include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 #include "base/file.h"
 #include "base/process.h"
 #include "base/random.h"

@@ -2,10 +2,23 @@
 // refused by the code that their heads expect, controls are accepted. WARPLOOM_CORPUS_OUT names a
 // file for results.json with these verdicts in it, which docs/verification.md shows.
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "codegen/launch_list.h"
+#include "runtime/compile.h"
 #include "runtime/compilers.h"
 #include "runtime/executor.h"
 #include "support/paths.h"

@@ -1,7 +1,10 @@
 // --dim in the commands that read a model.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 #include "base/file.h"
 #include "base/process.h"
 #include "support/paths.h"

@@ -1,7 +1,12 @@
 // Files that earlier versions wrote are still read: tests/fixtures/README.md says which.
 #include <gtest/gtest.h>
+#include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <set>
+#include <string>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "codegen/launch_list.h"

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "search/options.h"
 
 namespace warploom::cli {
 namespace {

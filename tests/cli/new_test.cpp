@@ -1,12 +1,22 @@
 // `warploom new`: models for those who have none.
 #include <gtest/gtest.h>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/rendered.h"
+#include "graph/track.h"
 #include "onnx/load.h"
 #include "onnx/spell.h"
+#include "plan/fusion.h"
 #include "search/optimize.h"
 #include "support/paths.h"
+#include "target/capabilities.h"
 
 namespace warploom {
 namespace {

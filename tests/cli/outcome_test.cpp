@@ -1,8 +1,13 @@
 // The closing table and its first line, of outcomes that are made up: what is decided, what is not,
 // and what is not known.
+#include "search/outcome.h"
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include "cli/command.h"
+#include "runtime/noise.h"
 #include "search/headline.h"
+#include "verify/evaluator.h"
+#include "verify/setup.h"
 
 namespace warploom::cli {
 namespace {

@@ -1,5 +1,6 @@
 // tools/progress.sh: what `./run` says while something else is busy, where no terminal is.
 #include <gtest/gtest.h>
+#include <chrono>
 #include <string>
 #include "base/process.h"
 #include "support/paths.h"

@@ -1,5 +1,14 @@
 // Pages of `warploom report` in a headless browser: what they answer to, and how they look.
+#include <fmt/format.h>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include "archive/archive.h"
+#include "base/file.h"
+#include "base/process.h"
 #include "base/rendered.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
 #include "report_fixture.h"
 #include "support/paths.h"
@@ -149,17 +158,8 @@ class Browser : public Report {
     return json::parse(decoded(ran->out.substr(first, ran->out.find('"', first) - first)));
   }
 
-  // A page of all kinds of parts: refused candidates with names that are markup, long schedules,
-  // kernels and layouts of a GPU.
-  void write_full_page() {
-    const std::string key(32, 'a');
-    archive::Archive to = archive();
-    ASSERT_TRUE(to.add_problem({key, kHostile + std::string(80, 'x'), "bf16", "sm_80",
-                                "a GPU of a rather long name", std::string(300, 'g')}));
-    ASSERT_TRUE(to.begin_run({.problem = key,
-                              .reference = "cuBLASLt 13.0",
-                              .reference_us = 470,
-                              .environment = std::string(120, 'e')}));
+  // Candidates of a problem, every other one refused.
+  static void record_candidates(archive::Archive& to, const std::string& key) {
     std::string parent;
     for (int i = 0; i < 30; ++i) {
       archive::Candidate one = good(
@@ -171,24 +171,43 @@ class Browser : public Report {
       ASSERT_TRUE(to.record(one));
       ASSERT_TRUE(to.record(refusal(key, fmt::format("direct rows={}", i), parent)));
     }
+  }
+
+  // A plan of one region of that key, for a GPU.
+  json gpu_plan(const std::string& key) {
     const std::string model = test::source_path("examples/matmul_bf16_4096.textproto");
     const json shown = run("show " + model + " --json --target sm_80 --what source");
-    ASSERT_TRUE(shown.contains("launch_list")) << err;
+    EXPECT_TRUE(shown.contains("launch_list")) << err;
+    if (!shown.contains("launch_list")) return {};
     const auto schedule = kernels::config_from_text(shown["schedule"].get<std::string>());
     const json region = {{"name", "MatMul"},   {"times", 1},
                          {"key", key},         {"schedule", kernels::to_json(*schedule)},
                          {"best_us", 500},     {"reference", "cuBLASLt 13.0"},
                          {"reference_us", 470}};
-    const json plan = {{"launch_list", shown["launch_list"]},
-                       {"problem", kHostile + std::string(120, 'p')},
-                       {"track", "bf16"},
-                       {"regions", {region}},
-                       {"best_us", 500},
-                       {"reference", "none"},
-                       {"reference_us", 0},
-                       {"roofline_fraction", 1.33},
-                       {"model", *read_file(model)}};
-    write("plan.json", plan.dump());
+    return {{"launch_list", shown["launch_list"]},
+            {"problem", kHostile + std::string(120, 'p')},
+            {"track", "bf16"},
+            {"regions", {region}},
+            {"best_us", 500},
+            {"reference", "none"},
+            {"reference_us", 0},
+            {"roofline_fraction", 1.33},
+            {"model", *read_file(model)}};
+  }
+
+  // A page of all kinds of parts: refused candidates with names that are markup, long schedules,
+  // kernels and layouts of a GPU.
+  void write_full_page() {
+    const std::string key(32, 'a');
+    archive::Archive to = archive();
+    ASSERT_TRUE(to.add_problem({key, kHostile + std::string(80, 'x'), "bf16", "sm_80",
+                                "a GPU of a rather long name", std::string(300, 'g')}));
+    ASSERT_TRUE(to.begin_run({.problem = key,
+                              .reference = "cuBLASLt 13.0",
+                              .reference_us = 470,
+                              .environment = std::string(120, 'e')}));
+    ASSERT_NO_FATAL_FAILURE(record_candidates(to, key));
+    write("plan.json", gpu_plan(key).dump());
     ASSERT_EQ(run("report plan.json --archive a.sqlite --json")["problems"], 1) << err << out;
   }
 

@@ -1,7 +1,9 @@
 // What the tests of `warploom report` share: a folder with an archive, commands run in it.
 #pragma once
 #include <gtest/gtest.h>
+#include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include "archive/archive.h"
 #include "base/file.h"
 #include "base/process.h"

@@ -1,5 +1,9 @@
 // `warploom report` and `warploom archive`: pages and tables of what searches did.
+#include <filesystem>
 #include <regex>
+#include <string>
+#include "base/file.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
 #include "report_fixture.h"
 #include "support/paths.h"

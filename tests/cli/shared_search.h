@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>

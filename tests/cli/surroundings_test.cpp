@@ -1,10 +1,14 @@
 // What surrounds the program: names that mean something to a shell or a terminal, folders of the
 // user's, machines without a home, bundles that somebody else made.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <string>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/quoted.h"

@@ -1,6 +1,14 @@
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
 
 namespace warploom::cli {
 namespace {

@@ -1,8 +1,13 @@
 // The table, verify, bench, run and a bundle's own check time the same kernels in the same way: on
 // a quiet machine their figures agree within their intervals. On a busy one they say that it is
 // busy, and then nothing is asked of them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <chrono>
+#include <nlohmann/json.hpp>
 #include <regex>
+#include <string>
+#include <vector>
 #include "base/file.h"
 #include "base/process.h"
 #include "support/paths.h"

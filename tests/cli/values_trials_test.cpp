@@ -2,17 +2,38 @@
 // that count from the end, wherever they come from; functions at the ends of their ranges. Each
 // model's kernels for this machine's CPU are run on given numbers, and those for a GPU emulated.
 #include <gtest/gtest.h>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
 #include "../kernels/trials.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "base/random.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "graph/track.h"
+#include "kernels/family.h"
 #include "onnx/load.h"
+#include "plan/fusion.h"
 #include "plan/link.h"
+#include "runtime/compile.h"
 #include "runtime/emulate.h"
 #include "runtime/executor.h"
 #include "search/optimize.h"
 #include "support/paths.h"
+#include "target/capabilities.h"
 
 namespace warploom {
 namespace {

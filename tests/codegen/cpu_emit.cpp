@@ -1,12 +1,27 @@
 // Emitted CPU kernels compute what the interpreter says their program means.
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
+#include "base/value_op.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
 #include "cpu_run.h"
+#include "target/capabilities.h"
 #include "tile/build.h"
+#include "tile/index.h"
 #include "tile/interpret.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom {
@@ -145,6 +160,22 @@ Program product(int64_t m, int64_t n, int64_t k, bool ta, bool tb, bool panels) 
   return b.finish();
 }
 
+struct ValueOpRow {
+  ValueOp op;
+  const char* name;
+  size_t arity;
+};
+
+constexpr ValueOpRow kValueOps[] = {
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved) {ValueOp::name, #name, arity},
+#include "base/value_ops.def"
+#undef WARPLOOM_VALUE_OP
+};
+
+bool wants_positive(ValueOp op) {
+  return op == ValueOp::log || op == ValueOp::sqrt || op == ValueOp::rsqrt;
+}
+
 // Every value operation on one tile.
 Program functions() {
   Builder b("functions");
@@ -156,20 +187,16 @@ Program functions() {
   const auto r = b.reg("r", Dtype::f32, {1, 100});
   b.copy(b.all(x), b.all(u));
   b.copy(b.all(y), b.all(v));
-#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                          \
-  {                                                                                          \
-    const auto out = b.output("O_" #name, Dtype::f32, {1, 100});                             \
-    const bool positive = ValueOp::name == ValueOp::log || ValueOp::name == ValueOp::sqrt || \
-                          ValueOp::name == ValueOp::rsqrt;                                   \
-    std::vector<tile::Value> operands = {                                                    \
-        positive ? tile::apply(ValueOp::abs, {b.value(u)}) : b.value(u), b.value(v),         \
-        tile::constant(0.75)};                                                               \
-    operands.resize(arity);                                                                  \
-    b.map(r, tile::apply(ValueOp::name, operands));                                          \
-    b.copy(b.all(r), b.all(out));                                                            \
+  for (const ValueOpRow& row : kValueOps) {
+    const std::string name = std::string("O_") + row.name;
+    const auto out = b.output(name, Dtype::f32, {1, 100});
+    tile::Value first = b.value(u);
+    if (wants_positive(row.op)) first = tile::apply(ValueOp::abs, {first});
+    std::vector<tile::Value> operands = {first, b.value(v), tile::constant(0.75)};
+    operands.resize(row.arity);
+    b.map(r, tile::apply(row.op, operands));
+    b.copy(b.all(r), b.all(out));
   }
-#include "base/value_ops.def"
-#undef WARPLOOM_VALUE_OP
   return b.finish();
 }
 

@@ -1,10 +1,16 @@
 // The vector functions of device/cpu against the C library in FP64, over floats of every exponent.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
+#include <string>
+#include <vector>
 #include "base/value_op.h"
+#include "codegen/launch_list.h"
 #include "cpu_run.h"
 
 namespace warploom {

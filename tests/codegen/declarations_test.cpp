@@ -1,4 +1,9 @@
 #include <gtest/gtest.h>
+#include <array>
+#include <cstdint>
+#include <string>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/launch_list.h"
 
 namespace warploom {

@@ -1,12 +1,21 @@
 // Programs, solutions and kernels are values: a copy stands for what it was copied from, an edit
 // leaves the other statements what they were, and a kernel takes another symbol.
 #include <gtest/gtest.h>
+#include <cstddef>
 #include <memory>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
 #include "support/paths.h"
+#include "synth/synthesize.h"
+#include "target/capabilities.h"
 #include "tile/build.h"
+#include "tile/index.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::codegen {

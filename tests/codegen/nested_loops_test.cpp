@@ -1,9 +1,21 @@
 // The work of emission grows with the text, not with how deep its loops lie inside each other:
 // counted in statements written and followed, not by clocks.
 #include <gtest/gtest.h>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "codegen/cpu_emitter.h"
+#include "codegen/cuda_analysis.h"
 #include "codegen/cuda_emitter.h"
+#include "codegen/pipeline_stages.h"
+#include "codegen/synchronization.h"
+#include "synth/synthesize.h"
+#include "target/capabilities.h"
 #include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::codegen {
 namespace {

@@ -1,7 +1,17 @@
 // Packed buffers in a launch list: what the record says of them, and how their owner lays the
 // elements.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "codegen/launch_list.h"
+#include "layout/memory_layout.h"
 
 namespace warploom {
 namespace {

@@ -1,8 +1,14 @@
 // Random programs of accesses: a wide access is what its parts are.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
+#include "emulator.h"
 #include "harness.h"
 
 namespace warploom::emulator::testing {

@@ -1,5 +1,9 @@
 // Wavefronts of shared-memory instructions, line by line.
 #include <gtest/gtest.h>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include "emulator.h"
 #include "harness.h"
 
 namespace warploom::emulator::testing {

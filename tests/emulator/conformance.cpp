@@ -1,5 +1,8 @@
 #include "conformance.h"
 #include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
 #include "conformance_parts.h"
 #include "harness.h"
 

@@ -1,5 +1,9 @@
+#include <cstdint>
 #include <cstring>
+#include <string>
+#include <vector>
 #include "conformance_parts.h"
+#include "emulator/conformance.h"
 
 namespace warploom::emulator::testing {
 namespace {

@@ -3,9 +3,13 @@
 // conformance_text() for machines without nvcc: of kernels/conformance.cu, conformance_products.cu
 // and conformance_clusters.cu as one file.
 #include <gtest/gtest.h>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <ios>
 #include <sstream>
+#include <string>
+#include <vector>
 #include "conformance.h"
 #include "gpu.h"
 #include "harness.h"

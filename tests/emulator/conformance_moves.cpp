@@ -1,6 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <vector>
 #include "conformance_parts.h"
+#include "emulator/conformance.h"
 
 namespace warploom::emulator::testing {
 namespace {

@@ -1,6 +1,10 @@
 #include "conformance_parts.h"
+#include <cstdint>
 #include <cstring>
+#include <string>
 #include <utility>
+#include <vector>
+#include "emulator/conformance.h"
 
 namespace warploom::emulator::testing {
 Words random_words(size_t n, uint64_t seed) {

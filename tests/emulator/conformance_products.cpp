@@ -1,7 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <string>
+#include <vector>
 #include "conformance_parts.h"
+#include "emulator/conformance.h"
 
 namespace warploom::emulator::testing {
 namespace {

@@ -1,5 +1,9 @@
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 #include "conformance_parts.h"
+#include "emulator/conformance.h"
 
 namespace warploom::emulator::testing {
 namespace {

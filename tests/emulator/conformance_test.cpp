@@ -1,6 +1,13 @@
 #include "conformance.h"
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include "emulator.h"
 #include "harness.h"
+#include "tensor_map.h"
 
 namespace warploom::emulator::testing {
 namespace {

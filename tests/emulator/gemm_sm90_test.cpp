@@ -1,5 +1,10 @@
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+#include "emulator.h"
 #include "harness.h"
+#include "tensor_map.h"
 
 namespace warploom::emulator::testing {
 namespace {

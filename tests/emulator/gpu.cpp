@@ -1,10 +1,16 @@
 #include "gpu.h"
 #include <dlfcn.h>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <ios>
 #include <map>
+#include <memory>
 #include <sstream>
+#include <string>
+#include <type_traits>
 #include "harness.h"
+#include "tensor_map.h"
 
 namespace warploom::emulator::testing {
 struct Gpu::Api {

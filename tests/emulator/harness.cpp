@@ -1,14 +1,24 @@
 #include "harness.h"
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <stdio.h>
 #include <unistd.h>
+#include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
+#include <string>
+#include <system_error>
+#include <vector>
+#include "emulator.h"
 #include "support/paths.h"
+#include "tensor_map.h"
 
 namespace warploom::emulator::testing {
 namespace fs = std::filesystem;

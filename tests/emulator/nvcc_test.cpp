@@ -1,5 +1,7 @@
 // The emulator's own kernels on the GPU's side of the interface, where there is a compiler for it.
 #include <gtest/gtest.h>
+#include <string>
+#include <utility>
 #include "conformance.h"
 #include "harness.h"
 

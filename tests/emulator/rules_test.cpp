@@ -1,5 +1,11 @@
 // One small kernel a rule: what the emulator must say, and that the legal neighbour passes.
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include "emulator.h"
 #include "harness.h"
 
 namespace warploom::emulator::testing {

@@ -1,4 +1,8 @@
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+#include "emulator.h"
 #include "harness.h"
 
 namespace warploom::emulator::testing {

@@ -1,8 +1,14 @@
 // Not a gate on a busy machine: prints what a K-step of a 128 x 128 x 64 tile costs, and fails only
 // when it is far off.
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <ctime>
+#include <vector>
+#include "emulator.h"
 #include "harness.h"
+#include "tensor_map.h"
 
 namespace warploom::emulator::testing {
 namespace {

@@ -1,12 +1,24 @@
 #include "export/bundle.h"
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <ios>
+#include <nlohmann/json.hpp>
+#include <string>
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "codegen/launch_list.h"
 #include "export/as_built.h"
+#include "export/delivery.h"
+#include "graph/graph.h"
 #include "runtime/compile.h"
 
 namespace warploom::export_ {

@@ -1,9 +1,24 @@
 // What is delivered was built and checked, and takes the place of nothing that is the user's.
 #include "export/delivery.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/file.h"
 #include "base/process.h"
+#include "codegen/launch_list.h"
+#include "export/bundle.h"
+#include "graph/builder.h"
+#include "graph/graph.h"
 #include "small_bundle.h"
 #include "support/paths.h"
 

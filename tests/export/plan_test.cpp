@@ -1,10 +1,27 @@
 // A bundle that somebody else made, or that was changed, is loaded right or refused.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/file.h"
 #include "base/random.h"
+#include "codegen/launch_list.h"
 #include "export/as_built.h"
 #include "runtime/bundle.h"
+#include "runtime/executor.h"
 #include "small_bundle.h"
 
 namespace warploom::export_ {

@@ -1,12 +1,23 @@
 // Bundles whose kernels prepare what they make of constants.
 #include <gtest/gtest.h>
 #include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "codegen/launch_check.h"
+#include "codegen/launch_list.h"
 #include "export/bundle.h"
+#include "export/delivery.h"
+#include "graph/graph.h"
 #include "runtime/bundle.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
+#include "support/prepared_list.h"
 
 namespace warploom::export_ {
 namespace {
@@ -28,29 +39,9 @@ Sum sum(bool held) {
   builder.output(builder.add(graph::OpKind::Add, {x, twice}));
   auto graph = builder.finish();
   EXPECT_TRUE(graph) << describe(graph.error());
-  LaunchList list{.engine = Engine::cpu, .arch = runtime::Executor::describe(Engine::cpu)->arch};
   const std::string y = graph->tensor(graph->outputs[0]).name;
-  list.inputs = {{"x", Dtype::f32, {8}}, {"w", Dtype::f32, {8}}};
-  list.outputs = {{y, Dtype::f32, {8}}};
-  list.workspaces = {{"t", Dtype::f32, {8}}};
-  const auto text = [](const std::string& name, const std::string& made) {
-    return "#include \"wl_cpu.h\"\nextern \"C\" void " + name +
-           "(void* const* b, long long, void*) {\n"
-           "  auto at = [&](int n) { return static_cast<float*>(b[n]); };\n"
-           "  for (int i = 0; i < 8; ++i) " +
-           made + ";\n}\n";
-  };
-  list.kernels = {{.name = "twice",
-                   .source = text("twice", "at(1)[i] = 2 * at(0)[i]"),
-                   .threads = 1,
-                   .args = {{"w"}, {"t"}}},
-                  {.name = "add",
-                   .source = text("add", "at(2)[i] = at(0)[i] + at(1)[i]"),
-                   .threads = 1,
-                   .args = {{"x"}, {"t"}, {y}}}};
-  list.constants = {"w"};
-  list.prepare = {0};
-  return {*std::move(graph), std::move(list)};
+  const std::string arch = runtime::Executor::describe(Engine::cpu)->arch;
+  return {*std::move(graph), test::prepared_list(arch, 8, y)};
 }
 
 class Prepared : public testing::Test {

@@ -1,6 +1,8 @@
 // Text in other languages, read back by those languages themselves.
 #include "base/quoted.h"
 #include <gtest/gtest.h>
+#include <string>
+#include <vector>
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"

@@ -1,6 +1,7 @@
 // A bundle of one small kernel, y = -x, for tests of what happens around bundles.
 #pragma once
 #include <gtest/gtest.h>
+#include <filesystem>
 #include "../graph/builder.h"
 #include "base/file.h"
 #include "export/bundle.h"

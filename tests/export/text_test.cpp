@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include "base/rendered.h"
 #include "export/bundle.h"
 

@@ -1,14 +1,28 @@
 #include "check.h"
 #include <fmt/format.h>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
+#include "codegen/launch_list.h"
+#include "emulator.h"
+#include "fuzz/program.h"
 #include "kernels/lower.h"
 #include "run_list.h"
+#include "runtime/compile.h"
 #include "runtime/emulate.h"
+#include "target/capabilities.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::fuzz {
@@ -16,6 +30,7 @@ namespace {
 // One program on one target, on its way.
 struct Job {
   const Case* made = nullptr;
+  size_t number = 0;  // of the case
   std::string target;
   LaunchList list;
   Outcome* outcome = nullptr;
@@ -126,6 +141,98 @@ void finish(const Job& job, const Storage& meant, const runtime::Binary* binary)
   job.outcome->detail = difference(*job.made, want, made);
   job.outcome->code = job.outcome->detail.empty() ? "agrees" : "wrong";
 }
+
+// Cases on their way through all their targets.
+class Batch {
+ public:
+  Batch(const std::vector<Case>& cases, const WorkingOn& working_on)
+      : cases_(cases), working_on_(working_on), meant_(cases.size()) {
+    for (const Case& c : cases)
+      for (const std::string& target : c.targets) outcomes_.push_back({c.seed, c.kind, target});
+  }
+
+  std::vector<Outcome> run() && {
+    std::span<Outcome> left = outcomes_;
+    for (size_t i = 0; i < cases_.size(); ++i) {
+      const size_t targets = cases_[i].targets.size();
+      working_on_(static_cast<int>(i));
+      prepare(i, left.first(targets));
+      left = left.subspan(targets);
+    }
+    // One text for all GPUs' kernels, which the emulator compiles, one for the CPU's.
+    for (const bool gpu : {true, false}) run_together(jobs_of(gpu));
+    return std::move(outcomes_);
+  }
+
+ private:
+  // Up to the launch lists; `own` are the case's outcomes, by target.
+  void prepare(size_t number, std::span<Outcome> own) {
+    const Case& c = cases_[number];
+    if (!meaning(c, meant_[number], own[0])) {
+      for (Outcome& outcome : own.subspan(1)) {
+        outcome.code = own[0].code;
+        outcome.detail = own[0].detail;
+      }
+      return;
+    }
+    for (size_t t = 0; t < own.size(); ++t) {
+      auto lowered = kernels::lower(c.program, *target::capabilities_of(c.targets[t]));
+      if (lowered)
+        jobs_.push_back({&c, number, c.targets[t], std::move(lowered->list), &own[t]});
+      else
+        set(own[t], lowered.error());
+    }
+  }
+
+  std::vector<Job*> jobs_of(bool gpu) {
+    std::vector<Job*> found;
+    for (Job& job : jobs_)
+      if ((job.list.engine == Engine::cuda) == gpu) found.push_back(&job);
+    return found;
+  }
+
+  void run_together(const std::vector<Job*>& jobs) {
+    share_text(jobs);
+    for (const Job* job : jobs) {
+      const bool compiles = job == jobs[0];  // the first of them has the text compiled
+      working_on_(compiles ? -1 : static_cast<int>(job->number));
+      run(*job);
+      if (job->outcome->code == "compile-failed" && jobs.size() > 1) return run_alone(jobs);
+    }
+  }
+
+  static void share_text(const std::vector<Job*>& jobs) {
+    if (jobs.size() < 2) return;
+    std::vector<std::string> texts;
+    for (const Job* job : jobs) texts.push_back(job->list.kernels[0].source);
+    const std::string text = joined(texts);
+    for (Job* job : jobs) job->list.kernels[0].source = text;
+  }
+
+  void run(const Job& job) const {
+    const Storage& meant = meant_[job.number];
+    if (job.list.engine == Engine::cuda) return finish(job, meant, nullptr);
+    const auto binary = runtime::compile(job.list, {.time = std::chrono::minutes(10)});
+    if (!binary) return set(*job.outcome, binary.error());
+    finish(job, meant, &*binary);
+  }
+
+  // Somebody's text does not compile: each alone, to see whose.
+  void run_alone(const std::vector<Job*>& jobs) const {
+    for (const Job* job : jobs) {
+      Case alone = *job->made;
+      alone.targets = {job->target};
+      working_on_(static_cast<int>(job->number));
+      *job->outcome = check_case(alone)[0];
+    }
+  }
+
+  const std::vector<Case>& cases_;
+  const WorkingOn& working_on_;
+  std::vector<Storage> meant_;  // by case
+  std::vector<Outcome> outcomes_;
+  std::vector<Job> jobs_;
+};
 }  // namespace
 
 bool Outcome::is_bug() const {
@@ -136,71 +243,7 @@ bool Outcome::is_bug() const {
 }
 
 std::vector<Outcome> check_cases(const std::vector<Case>& cases, const WorkingOn& working_on) {
-  std::vector<Outcome> outcomes;
-  std::vector<Storage> meant(cases.size());
-  std::vector<Job> jobs;
-  for (const Case& c : cases)
-    for (const std::string& target : c.targets) outcomes.push_back({c.seed, c.kind, target});
-  std::vector<size_t> case_of;
-  size_t next = 0;
-  for (size_t i = 0; i < cases.size(); ++i) {
-    working_on(static_cast<int>(i));
-    const bool means = meaning(cases[i], meant[i], outcomes[next]);
-    for (const std::string& target : cases[i].targets) {
-      Outcome& outcome = outcomes[next++];
-      if (!means) {
-        if (outcome.code.empty()) {
-          outcome.code = outcomes[next - 2].code;
-          outcome.detail = outcomes[next - 2].detail;
-        }
-        continue;
-      }
-      auto lowered = kernels::lower(cases[i].program, *target::capabilities_of(target));
-      if (!lowered) {
-        set(outcome, lowered.error());
-        continue;
-      }
-      jobs.push_back({&cases[i], target, std::move(lowered->list), &outcome});
-      case_of.push_back(i);
-    }
-  }
-  // One text for all GPUs' kernels, which the emulator compiles, one for the CPU's.
-  for (const bool gpu : {true, false}) {
-    std::vector<size_t> mine;
-    std::vector<std::string> texts;
-    for (size_t j = 0; j < jobs.size(); ++j)
-      if ((jobs[j].list.engine == Engine::cuda) == gpu) {
-        mine.push_back(j);
-        texts.push_back(jobs[j].list.kernels[0].source);
-      }
-    if (mine.empty()) continue;
-    const std::string text = mine.size() == 1 ? texts[0] : joined(texts);
-    for (const size_t j : mine) jobs[j].list.kernels[0].source = text;
-    for (size_t at = 0; at < mine.size(); ++at) {
-      const Job& job = jobs[mine[at]];
-      working_on(at == 0 ? -1
-                         : static_cast<int>(
-                               case_of[mine[at]]));  // the first of them has the text compiled
-      if (gpu) {
-        finish(job, meant[case_of[mine[at]]], nullptr);
-      } else if (const auto binary = runtime::compile(job.list, {.time = std::chrono::minutes(10)});
-                 binary) {
-        finish(job, meant[case_of[mine[at]]], &*binary);
-      } else {
-        set(*job.outcome, binary.error());
-      }
-      if (job.outcome->code != "compile-failed" || mine.size() == 1) continue;
-      // Somebody's text does not compile: each alone, to see whose.
-      for (size_t k = 0; k < mine.size(); ++k) {
-        Case alone = *jobs[mine[k]].made;
-        alone.targets = {jobs[mine[k]].target};
-        working_on(static_cast<int>(case_of[mine[k]]));
-        *jobs[mine[k]].outcome = check_case(alone)[0];
-      }
-      break;
-    }
-  }
-  return outcomes;
+  return Batch(cases, working_on).run();
 }
 
 std::vector<Outcome> check_case(const Case& one) {

@@ -1,7 +1,18 @@
 // Statements on register tensors: loads, maps of random trees, casts, reductions over any axis and
 // over clusters, loops and branches round them, round trips through shared memory in other boxes.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "fuzz/program.h"
 #include "generator.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::fuzz {
 using namespace tile;

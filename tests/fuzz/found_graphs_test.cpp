@@ -1,7 +1,16 @@
 // Every fault that random graphs found, at the smallest graph that showed it.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 #include "../graph/builder.h"
+#include "base/dtype.h"
 #include "base/random.h"
+#include "fuzz/graph_case.h"
+#include "graph/graph.h"
 #include "graph_check.h"
 
 namespace warploom {

@@ -1,7 +1,12 @@
 // Faults that random programs have found, each as the smallest program that showed it.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <string>
+#include <utility>
+#include "base/error.h"
 #include "check.h"
+#include "fuzz/program.h"
 #include "tile/print.h"
 
 namespace warploom {

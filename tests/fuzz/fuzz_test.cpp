@@ -7,9 +7,12 @@
 
 #include <gtest/gtest.h>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include "base/file.h"
+#include "fuzz/check.h"
+#include "fuzz/program.h"
 #include "shrink.h"
 #include "tile/print.h"
 

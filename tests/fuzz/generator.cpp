@@ -1,7 +1,21 @@
 #include "generator.h"
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "fuzz/known.h"
+#include "fuzz/program.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::fuzz {
@@ -52,7 +66,7 @@ void Generator::make_grid(bool clusters) {
   Variable first{block(0), x, 1};
   if (cluster_ > 1 && chance(0.5))
     first.index = block(0) / cluster_ * cluster_ + tile::cluster_rank();
-  for (Variable v : {first, Variable{block(1), grid[1], 1}, Variable{block(2), grid[2], 1}})
+  for (const Variable& v : {first, Variable{block(1), grid[1], 1}, Variable{block(2), grid[2], 1}})
     if (v.count > 1 || chance(0.1)) vars_.push_back(v);
 }
 

@@ -1,15 +1,43 @@
 #include "graph_check.h"
 #include <fmt/format.h>
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
 #include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 #include "../kernels/trials.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/hash.h"
+#include "base/random.h"
+#include "base/rows.h"
+#include "codegen/launch_list.h"
+#include "emulator.h"
+#include "fuzz/check.h"
+#include "fuzz/graph_case.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "graph/track.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
+#include "plan/fusion.h"
 #include "plan/link.h"
+#include "plan/region.h"
 #include "run_list.h"
+#include "runtime/compile.h"
 #include "runtime/emulate.h"
 #include "search/optimize.h"
+#include "target/capabilities.h"
 #include "tile/interpret.h"
 #include "verify/tolerance.h"
 
@@ -228,74 +256,108 @@ std::string operators_of(const graph::Graph& graph) {
     names += (names.empty() ? "" : " ") + std::string(graph::name_of(node.op));
   return names;
 }
+
+Expected expected_of(const GraphCase& c) {
+  Expected expected;
+  for (size_t o = 0; o < c.graph.outputs.size(); ++o) {
+    const auto output = static_cast<int>(o);
+    const int64_t rows = graph::rows_of(c.graph, output).count;
+    expected.outputs.push_back(
+        *graph::evaluate_magnitude_rows(c.graph, bytes_of(c), output, 0, rows, 1));
+  }
+  return expected;
+}
+
+// Graphs on their way through all their targets.
+class Batch {
+ public:
+  Batch(std::span<const GraphCase> cases, const WorkingOn& working_on, uint64_t draw)
+      : cases_(cases), working_on_(working_on), draw_(draw) {}
+
+  std::vector<Outcome> run() && {
+    for (size_t i = 0; i < cases_.size(); ++i) {
+      working_on_(static_cast<int>(i));
+      expected_.push_back(expected_of(cases_[i]));
+      for (const std::string& target : cases_[i].targets)
+        jobs_.push_back(prepared(cases_[i], target, expected_[i], draw_, outcomes_));
+    }
+    // One text for all GPUs' kernels, which the emulator compiles, one for the CPU's.
+    for (const bool gpu : {true, false}) run_together(jobs_of(gpu));
+    for (Job& job : jobs_) settle(job);
+    return std::move(outcomes_);
+  }
+
+ private:
+  size_t number_of(const Job& job) const { return static_cast<size_t>(job.made - cases_.data()); }
+
+  std::vector<Job*> jobs_of(bool gpu) {
+    std::vector<Job*> found;
+    for (Job& job : jobs_) {
+      const bool is_left = job.outcome.code.empty() && !job.list.kernels.empty();
+      if (is_left && (job.list.engine == Engine::cuda) == gpu) found.push_back(&job);
+    }
+    return found;
+  }
+
+  void run_together(const std::vector<Job*>& jobs) {
+    if (!jobs.empty()) share_text(jobs);
+    for (Job* job : jobs) {
+      const bool compiles = job == jobs[0];  // the first of them has the text compiled
+      working_on_(compiles ? -1 : static_cast<int>(number_of(*job)));
+      run(*job);
+      if (job->outcome.code == "compile-failed" && cases_.size() > 1) return run_alone(jobs);
+    }
+  }
+
+  static void share_text(const std::vector<Job*>& jobs) {
+    std::vector<std::string> texts;
+    for (const Job* job : jobs) {
+      std::set<std::string> seen;
+      for (const Kernel& kernel : job->list.kernels)
+        if (seen.insert(kernel.source).second) texts.push_back(kernel.source);
+    }
+    const std::string text = texts.size() == 1 ? texts[0] : joined(texts);
+    for (Job* job : jobs)
+      for (Kernel& kernel : job->list.kernels) kernel.source = text;
+  }
+
+  void run(Job& job) const {
+    const Expected& expected = expected_[number_of(job)];
+    if (job.list.engine == Engine::cuda) return finish(job, expected, nullptr);
+    const auto binary = runtime::compile(job.list, {.time = std::chrono::minutes(10)});
+    if (!binary) return set(job.outcome, binary.error());
+    finish(job, expected, &*binary);
+  }
+
+  // Somebody's text does not compile: each alone, to see whose.
+  void run_alone(const std::vector<Job*>& jobs) const {
+    for (Job* job : jobs) {
+      GraphCase alone = *job->made;
+      alone.targets = {job->outcome.target};
+      working_on_(static_cast<int>(number_of(*job)));
+      job->outcome = check_graphs(std::span(&alone, 1), [](int) {}, draw_).back();
+    }
+  }
+
+  void settle(Job& job) {
+    const bool has_nothing_to_run = job.outcome.code.empty();  // views alone
+    if (has_nothing_to_run) job.outcome.code = job.interpreted.empty() ? "agrees" : "wrong";
+    if (job.outcome.agrees()) job.outcome.detail = operators_of(job.made->graph);
+    outcomes_.push_back(std::move(job.outcome));
+  }
+
+  std::span<const GraphCase> cases_;
+  const WorkingOn& working_on_;
+  uint64_t draw_;
+  std::vector<Expected> expected_;  // by case
+  std::vector<Outcome> outcomes_;
+  std::vector<Job> jobs_;
+};
 }  // namespace
 
 std::vector<Outcome> check_graphs(std::span<const GraphCase> cases, const WorkingOn& working_on,
                                   uint64_t draw) {
-  std::vector<Outcome> outcomes;
-  std::vector<Expected> expected(cases.size());
-  std::vector<Job> jobs;
-  for (size_t i = 0; i < cases.size(); ++i) {
-    working_on(static_cast<int>(i));
-    const GraphCase& c = cases[i];
-    for (size_t o = 0; o < c.graph.outputs.size(); ++o) {
-      const auto output = static_cast<int>(o);
-      expected[i].outputs.push_back(*graph::evaluate_magnitude_rows(
-          c.graph, bytes_of(c), output, 0, graph::rows_of(c.graph, output).count, 1));
-    }
-    for (const std::string& target : c.targets)
-      jobs.push_back(prepared(c, target, expected[i], draw, outcomes));
-  }
-  const auto number_of = [&](const Job& job) {
-    return static_cast<size_t>(job.made - cases.data());
-  };
-  for (const bool gpu : {true, false}) {
-    std::vector<Job*> mine;
-    std::vector<std::string> texts;
-    for (Job& job : jobs) {
-      if (!job.outcome.code.empty() || (job.list.engine == Engine::cuda) != gpu ||
-          job.list.kernels.empty())
-        continue;
-      mine.push_back(&job);
-      std::set<std::string> seen;
-      for (const Kernel& kernel : job.list.kernels)
-        if (seen.insert(kernel.source).second) texts.push_back(kernel.source);
-    }
-    if (mine.empty()) continue;
-    const std::string text = texts.size() == 1 ? texts[0] : joined(texts);
-    for (Job* job : mine)
-      for (Kernel& kernel : job->list.kernels) kernel.source = text;
-    for (size_t at = 0; at < mine.size(); ++at) {
-      Job& job = *mine[at];
-      working_on(
-          at == 0 ? -1
-                  : static_cast<int>(number_of(job)));  // the first of them has the text compiled
-      if (gpu) {
-        finish(job, expected[number_of(job)], nullptr);
-      } else if (const auto binary = runtime::compile(job.list, {.time = std::chrono::minutes(10)});
-                 binary) {
-        finish(job, expected[number_of(job)], &*binary);
-      } else {
-        set(job.outcome, binary.error());
-      }
-      if (job.outcome.code != "compile-failed" || cases.size() == 1) continue;
-      for (Job* other : mine) {  // somebody's text does not compile: each alone, to see whose
-        GraphCase alone = *other->made;
-        alone.targets = {other->outcome.target};
-        working_on(static_cast<int>(number_of(*other)));
-        other->outcome = check_graphs(std::span(&alone, 1), [](int) {}, draw).back();
-      }
-      break;
-    }
-  }
-  for (Job& job : jobs) {
-    if (job.outcome.code.empty())
-      job.outcome.code =
-          job.interpreted.empty() ? "agrees" : "wrong";  // nothing to run: views alone
-    if (job.outcome.agrees()) job.outcome.detail = operators_of(job.made->graph);
-    outcomes.push_back(std::move(job.outcome));
-  }
-  return outcomes;
+  return Batch(cases, working_on, draw).run();
 }
 
 std::vector<Outcome> check_graph_seeds(uint64_t first, int count, const WorkingOn& working_on) {

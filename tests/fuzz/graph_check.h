@@ -6,6 +6,7 @@
 // Outcomes of kind "graph" are such runs; of kind "schedule", the schedules that were drawn for
 // regions: built, or refused by name. Another schedule is then drawn, up to kDraws times.
 #pragma once
+#include <nlohmann/json.hpp>
 #include <span>
 #include "check.h"
 #include "graph_case.h"

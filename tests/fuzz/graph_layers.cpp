@@ -1,6 +1,15 @@
 // Operators that compute.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
 #include "graph_maker.h"
 
 namespace warploom::fuzz {
@@ -20,7 +29,8 @@ void Maker::convolution(TensorId x) {
   if (channels % group != 0) return give_up();
   const bool turned = chance(8);
   const int64_t features = group * any<int64_t>({1, 2, 3, 4, 8});
-  Shape weights = turned ? Shape{channels, features / group} : Shape{features, channels / group};
+  const int64_t channels_of_group = channels / group;
+  Shape weights = turned ? Shape{channels, features / group} : Shape{features, channels_of_group};
   Integers strides;
   Integers dilations;
   Integers pads;
@@ -38,9 +48,8 @@ void Maker::convolution(TensorId x) {
     attributes["auto_pad"] = any<std::string>({"SAME_UPPER", "SAME_LOWER"});
   else if (chance(75))
     attributes["pads"] = pads;
-  std::vector<TensorId> inputs = {
-      x, operand(weights,
-                 {Fill::normal, 1 / std::sqrt(taps * static_cast<double>(channels / group))})};
+  const double terms = taps * static_cast<double>(channels_of_group);  // of a sum
+  std::vector<TensorId> inputs = {x, operand(weights, {Fill::normal, 1 / std::sqrt(terms)})};
   if (chance(50)) inputs.push_back(operand({features}));
   keep(add(turned ? OpKind::ConvTranspose : OpKind::Conv, inputs, attributes));
 }

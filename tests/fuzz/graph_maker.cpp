@@ -1,5 +1,16 @@
 #include "graph_maker.h"
 #include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
 
 namespace warploom::fuzz {
 namespace {

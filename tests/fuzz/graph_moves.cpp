@@ -1,5 +1,11 @@
 // Operators that move elements or see them under another shape.
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <numeric>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
 #include "graph_maker.h"
 
 namespace warploom::fuzz {

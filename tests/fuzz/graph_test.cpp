@@ -5,13 +5,22 @@
 // WARPLOOM_GRAPHS_OUT=FILE writes the figures that docs/fuzzing.md shows. WARPLOOM_GRAPHS_SHOW=SEED
 // prints one graph, runs it in this process, and cuts it down if it fails.
 
+#include "graph/graph.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include "base/error.h"
 #include "base/file.h"
+#include "fuzz/check.h"
+#include "fuzz/graph_case.h"
 #include "graph/common_subexpressions.h"
 #include "graph/reference.h"
 #include "graph_check.h"

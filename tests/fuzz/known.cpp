@@ -2,6 +2,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "tile/program.h"
 
 namespace warploom::fuzz {
 namespace {

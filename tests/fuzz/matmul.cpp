@@ -1,8 +1,17 @@
 // Matrix products with operands in every place and orientation, and rings of slots: within one
 // thread of control, or filled by a role for others.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
 #include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "fuzz/program.h"
 #include "generator.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::fuzz {
 using namespace tile;

@@ -1,7 +1,12 @@
 // Pure data movement: chains of scopes from global to global memory, boxes of boxes, many ranks,
 // orders and types.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+#include "base/dtype.h"
 #include "generator.h"
+#include "tile/program.h"
 
 namespace warploom::fuzz {
 using namespace tile;

@@ -2,6 +2,8 @@
 // the same seed everywhere.
 #pragma once
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 #include "known.h"

@@ -1,7 +1,11 @@
 // The kept corpus of the readers through each of them, without libFuzzer: a value or an error with
 // a code.
 #include "readers/readers.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <filesystem>
+#include <string_view>
+#include "base/file.h"
 #include "support/paths.h"
 
 namespace warploom::fuzz {

@@ -1,9 +1,24 @@
 // References of random graphs against FP64: what libraries' calls compute, and plain kernels.
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "graph/track.h"
 #include "graph_case.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
 #include "vendor/make.h"
 #include "vendor/match.h"
+#include "vendor/problem.h"
 
 namespace warploom::fuzz {
 namespace {

@@ -2,9 +2,19 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <set>
 #include <sstream>
+#include <string>
+#include <vector>
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "runtime/compile.h"
 
 namespace warploom::fuzz {
 namespace {

@@ -1,5 +1,13 @@
 #include "shrink.h"
+#include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+#include "fuzz/check.h"
+#include "fuzz/program.h"
 #include "tile/print.h"
 
 namespace warploom::fuzz {

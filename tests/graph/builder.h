@@ -1,6 +1,8 @@
 // Graphs by hand.
 #pragma once
 #include <fmt/format.h>
+#include <map>
+#include <optional>
 #include <span>
 #include "graph/graph.h"
 

@@ -1,7 +1,19 @@
 #include "graph/common_subexpressions.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "builder.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
 
 namespace warploom::graph {

@@ -1,8 +1,15 @@
 // ConvTranspose against its definition: every element of the input is multiplied by the weights and
 // scattered.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "builder.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
 
 namespace warploom::graph {

@@ -1,7 +1,20 @@
 // Composites as primitives: what becomes of them, and the code of every refusal.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "builder.h"
+#include "graph/graph.h"
 #include "graph/operators.h"
 #include "graph/reference.h"
 
@@ -236,7 +249,7 @@ TEST(Refused, MovementThatDoesNotFit) {
   EXPECT_EQ(code(OpKind::Split, {{4}}, {{"num_outputs", I{3}}}), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(OpKind::Range, {{}, {}, {}}), ErrorCode::kOnnxDynamicShape);
   EXPECT_EQ(code(OpKind::PRelu, {{4}, {3, 4}}), ErrorCode::kOnnxShape);
-  const auto padded = [](std::vector<I> pads, Attributes attributes) {
+  const auto padded = [](const std::vector<I>& pads, const Attributes& attributes) {
     Builder b("t");
     b.output(
         b.add(OpKind::Pad, {b.input("x", Dtype::f32, {4, 4}), b.integers("p", pads)}, attributes));
@@ -247,7 +260,7 @@ TEST(Refused, MovementThatDoesNotFit) {
   EXPECT_EQ(padded({-3, 0, -2, 0}, {}), ErrorCode::kOnnxShape);
   EXPECT_EQ(padded({1, 1, 1, 1}, {{"mode", std::string("mirror")}}), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(padded({I{1} << 62, 0, 0, 0}, {}), ErrorCode::kOnnxTooLarge);
-  const auto tiled = [](std::vector<I> repeats) {
+  const auto tiled = [](const std::vector<I>& repeats) {
     Builder b("t");
     b.output(b.add(OpKind::Tile, {b.input("x", Dtype::f32, {4, 4}), b.integers("r", repeats)}));
     const auto graph = b.finish();
@@ -259,7 +272,7 @@ TEST(Refused, MovementThatDoesNotFit) {
 }
 
 TEST(Refused, TypesThatAnOperatorDoesNotTake) {
-  const auto code = [](OpKind op, Dtype dtype, int count = 1, Attributes attributes = {}) {
+  const auto code = [](OpKind op, Dtype dtype, int count = 1, const Attributes& attributes = {}) {
     const auto graph = graph_of(
         op, std::vector<Shape>(static_cast<size_t>(count), Shape{1, 2, 3, 3}), attributes, dtype);
     return graph ? ErrorCode::kInternal : graph.error().code;

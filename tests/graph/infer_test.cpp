@@ -1,13 +1,24 @@
 // Shapes, types, order and folding.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "builder.h"
 #include "graph/graph.h"
 
 namespace warploom::graph {
 namespace {
-Result<Shape> shape_after(OpKind op, std::vector<Shape> shapes,
-                          std::map<std::string, Attribute> attributes = {},
-                          std::vector<int64_t> list = {}) {
+Result<Shape> shape_after(OpKind op, const std::vector<Shape>& shapes,
+                          const std::map<std::string, Attribute>& attributes = {},
+                          const std::vector<int64_t>& list = {}) {
   Builder b("t");
   std::vector<TensorId> ids;
   for (size_t i = 0; i < shapes.size(); ++i)
@@ -19,9 +30,9 @@ Result<Shape> shape_after(OpKind op, std::vector<Shape> shapes,
   return graph.tensor(out).shape;
 }
 
-ErrorCode code_after(OpKind op, std::vector<Shape> shapes,
-                     std::map<std::string, Attribute> attributes = {},
-                     std::vector<int64_t> list = {}) {
+ErrorCode code_after(OpKind op, const std::vector<Shape>& shapes,
+                     const std::map<std::string, Attribute>& attributes = {},
+                     const std::vector<int64_t>& list = {}) {
   const auto shape = shape_after(op, shapes, attributes, list);
   return shape ? ErrorCode::kInternal : shape.error().code;
 }

@@ -1,5 +1,10 @@
 #include <gtest/gtest.h>
+#include <array>
+#include <cstdint>
+#include <vector>
+#include "base/dtype.h"
 #include "builder.h"
+#include "graph/graph.h"
 
 namespace warploom::graph {
 namespace {

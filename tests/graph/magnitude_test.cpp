@@ -1,8 +1,17 @@
 // Rows of the reference, and magnitudes against their definition.
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "builder.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
 #include "naive.h"
 #include "reference_checks.h"

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
+#include <span>
 #include "graph/box.h"
 #include "graph/operators.h"
 #include "graph/pointwise.h"
@@ -152,72 +155,102 @@ inline double softmax_element(const Node& node, const Values& x, const Shape& sh
   return node.op == OpKind::LogSoftmax ? own - std::log(sum) : std::exp(own) / sum;
 }
 
+// What an element of the output looks at in the first input: so many elements along each axis, from
+// `begin` on, `step` apart.
+struct Looked {
+  Shape size;
+  Shape begin;
+  Shape step;
+
+  explicit Looked(size_t rank) : size(rank, 1), begin(rank, 0), step(rank, 1) {}
+};
+
+inline Looked looked_at_by_reduction(const Node& node, const Shape& in, const Shape& where) {
+  Looked looked(in.size());
+  const auto over = node.integers("axes");
+  const bool keeps = node.integer("keepdims") != 0;
+  size_t kept = 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const bool gone = std::find(over.begin(), over.end(), static_cast<int64_t>(i)) != over.end();
+    if (gone)
+      looked.size[i] = in[i];
+    else
+      looked.begin[i] = where[kept];
+    kept += !gone || keeps ? 1 : 0;
+  }
+  return looked;
+}
+
+inline Looked looked_at_by_window(const Graph& graph, const Node& node, const Shape& in,
+                                  const Shape& where) {
+  Looked looked(in.size());
+  looked.begin = where;
+  for (size_t i = 2; i < in.size(); ++i) {
+    const int64_t stride = node.integers("strides")[i - 2];
+    looked.begin[i] = where[i] * stride - node.integers("pads")[i - 2];
+    looked.step[i] = node.integers("dilations")[i - 2];
+    looked.size[i] = node.integers("kernel_shape")[i - 2];
+  }
+  if (node.op == OpKind::Conv) {
+    const int64_t group = node.integer("group");
+    const int64_t rows = graph.tensor(node.inputs[1]).shape[0] / group;
+    looked.size[1] = in[1] / group;
+    looked.begin[1] = where[1] / rows * looked.size[1];
+  }
+  return looked;
+}
+
+// How elements that are looked at become one: a sum, a product, the least or the greatest.
+struct Combination {
+  explicit Combination(OpKind op)
+      : product(op == OpKind::ReduceProd),
+        least(op == OpKind::ReduceMin),
+        most(op == OpKind::ReduceMax || op == OpKind::MaxPool) {}
+
+  double first(Dtype dtype) const {
+    if (dtype == Dtype::boolean) return least || product ? 1 : 0;
+    double value = product ? 1 : 0;
+    if (least) value = INFINITY;
+    if (most) value = -INFINITY;
+    return is_float(dtype) ? value : rounded(dtype, value);
+  }
+
+  double add(double value, double element) const {
+    if (product) return value * element;
+    if (std::isnan(element) || std::isnan(value)) return NAN;
+    if (most) return std::max(value, element);
+    return least ? std::min(value, element) : value + element;
+  }
+
+  bool product;
+  bool least;
+  bool most;
+};
+
 // A reduction, window or convolution: element by element over whatever the output's element looks
 // at.
 inline double reduced_element(const Graph& graph, const Node& node, const Values& x,
                               const Values& w, const Shape& where) {
   const Shape& in = graph.tensor(node.inputs[0]).shape;
-  Shape size(in.size(), 1);
-  Shape begin(in.size(), 0);
-  Shape step(in.size(), 1);  // what is looked at, by axis of the input
-  const bool conv = node.op == OpKind::Conv;
-  if (class_of(node.op) == OpClass::reduction) {
-    const auto over = node.integers("axes");
-    size_t kept = 0;
-    for (size_t i = 0; i < in.size(); ++i) {
-      const bool gone = std::find(over.begin(), over.end(), static_cast<int64_t>(i)) != over.end();
-      if (gone)
-        size[i] = in[i];
-      else
-        begin[i] = where[kept];
-      kept += !gone || node.integer("keepdims") != 0 ? 1 : 0;
-    }
-  } else {
-    begin = where;
-    for (size_t i = 2; i < in.size(); ++i) {
-      begin[i] = where[i] * node.integers("strides")[i - 2] - node.integers("pads")[i - 2];
-      step[i] = node.integers("dilations")[i - 2];
-      size[i] = node.integers("kernel_shape")[i - 2];
-    }
-    if (conv) {
-      size[1] = in[1] / node.integer("group");
-      const int64_t rows = graph.tensor(node.inputs[1]).shape[0] / node.integer("group");
-      begin[1] = where[1] / rows * size[1];
-    }
-  }
-  const bool product = node.op == OpKind::ReduceProd;
-  const bool least = node.op == OpKind::ReduceMin;
-  const bool most = node.op == OpKind::ReduceMax || node.op == OpKind::MaxPool;
-  double value = product ? 1 : 0;
-  if (least) value = INFINITY;
-  if (most) value = -INFINITY;
+  const Looked looked = class_of(node.op) == OpClass::reduction
+                            ? looked_at_by_reduction(node, in, where)
+                            : looked_at_by_window(graph, node, in, where);
+  const Combination combination(node.op);
   const Dtype dtype = graph.tensor(node.outputs[0]).dtype;
-  if (dtype == Dtype::boolean)
-    value = least || product ? 1 : 0;
-  else if (!is_float(dtype))
-    value = rounded(dtype, value);
-  for (int64_t i = 0; i < element_count(size); ++i) {
-    Shape tap = coordinates_of(size, i);
-    Shape from = begin;
+  double value = combination.first(dtype);
+  for (int64_t i = 0; i < element_count(looked.size); ++i) {
+    Shape tap = coordinates_of(looked.size, i);
+    Shape from = looked.begin;
     bool inside = true;
     for (size_t k = 0; k < in.size(); ++k) {
-      from[k] += tap[k] * step[k];
+      from[k] += tap[k] * looked.step[k];
       inside = inside && from[k] >= 0 && from[k] < in[k];
     }
     if (!inside) continue;
     double e = at(x, in, from);
     tap[0] = where.size() > 1 ? where[1] : 0;
-    if (conv) e *= at(w, graph.tensor(node.inputs[1]).shape, tap);
-    if (product)
-      value *= e;
-    else if (std::isnan(e) || std::isnan(value))
-      value = NAN;
-    else if (most)
-      value = std::max(value, e);
-    else if (least)
-      value = std::min(value, e);
-    else
-      value += e;
+    if (node.op == OpKind::Conv) e *= at(w, graph.tensor(node.inputs[1]).shape, tap);
+    value = combination.add(value, e);
   }
   return is_float(dtype) ? value : wrapped(dtype, value);
 }

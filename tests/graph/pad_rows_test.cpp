@@ -1,8 +1,15 @@
 // Convolutions for pools with rows of whole sectors: the same numbers, and only where nobody else
 // reads what is made.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "builder.h"
+#include "graph/graph.h"
 #include "graph/operators.h"
 #include "graph/reference.h"
 

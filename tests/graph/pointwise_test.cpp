@@ -1,9 +1,24 @@
 // The expressions that kernels use against the functions that the reference uses.
 #include "graph/pointwise.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
 #include "builder.h"
+#include "graph/graph.h"
+#include "graph/scalar_function.h"
 #include "naive.h"
 
 namespace warploom::graph {
@@ -15,7 +30,8 @@ struct Case {
 };
 
 // A node of `op` over as many scalars as it takes, of which the second may be a constant.
-std::optional<Case> make(OpKind op, Dtype dtype, std::map<std::string, Attribute> attributes = {},
+std::optional<Case> make(OpKind op, Dtype dtype,
+                         const std::map<std::string, Attribute>& attributes = {},
                          std::optional<double> second = {}) {
   constexpr OpKind kLogic[] = {OpKind::And, OpKind::Or, OpKind::Xor, OpKind::Not};
   if (std::find(std::begin(kLogic), std::end(kLogic), op) != std::end(kLogic))

@@ -1,8 +1,19 @@
 // Outputs summed with signs: the projected graph against sums of the whole output.
 #include "graph/projection.h"
 #include <gtest/gtest.h>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <span>
+#include <tuple>
+#include <vector>
+#include "base/dtype.h"
 #include "base/random.h"
 #include "builder.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
 
 namespace warploom::graph {

@@ -1,7 +1,17 @@
 // What numbers mean: found behind views, casts, arithmetic, and where a graph was cut.
 #include "graph/ranges.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "builder.h"
+#include "graph/graph.h"
 
 namespace warploom::graph {
 namespace {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 #include "base/dtype.h"
@@ -43,36 +44,48 @@ inline void expect_close(const std::vector<double>& a, const std::vector<double>
     ASSERT_NEAR(a[i], b[i], 1e-12 * (1 + std::fabs(b[i]))) << what << " at " << i;
 }
 
+// A cut of an output's rows gives the numbers of the whole, with and without magnitudes.
+inline void expect_cut(const Graph& graph, const Data& data, int output, int64_t begin, int64_t end,
+                       const std::vector<double>& wanted) {
+  const std::string text = to_text(graph);
+  EvalOptions values;
+  values.magnitudes = false;
+  const auto part = evaluate_magnitude_rows(graph, data.spans, output, begin, end, values);
+  const auto both = evaluate_magnitude_rows(graph, data.spans, output, begin, end);
+  ASSERT_TRUE(part && both) << text;
+  expect_close(part->value, wanted, text);
+  EXPECT_TRUE(part->magnitude.empty());
+  expect_close(both->value, wanted, text);
+  ASSERT_EQ(both->magnitude.size(), wanted.size());
+}
+
+inline void expect_cuts(const Graph& graph, const Data& data, int output,
+                        const std::vector<double>& whole) {
+  const OutputRows rows = rows_of(graph, output);
+  const int64_t count = rows.count;
+  ASSERT_EQ(count * rows.elements, std::ssize(whole)) << to_text(graph);
+  const std::pair<int64_t, int64_t> cuts[] = {{0, count},
+                                              {count / 3, count / 3 + (count + 1) / 2},
+                                              {count - std::min<int64_t>(1, count), count}};
+  for (const auto& [begin, end] : cuts) {
+    const auto first = whole.begin() + begin * rows.elements;
+    const auto last = whole.begin() + end * rows.elements;
+    ASSERT_NO_FATAL_FAILURE(expect_cut(graph, data, output, begin, end, {first, last}));
+  }
+}
+
 // Fast = naive; every cut into rows gives the same numbers, with and without magnitudes.
 inline void check(Builder& b) {
   const auto graph = b.finish();
   ASSERT_TRUE(graph) << graph.error().message << graph.error().found;
   const std::string text = to_text(*graph);
   const Data data = random_inputs(*graph);
-  EvalOptions values;
-  values.magnitudes = false;
   const auto naive = evaluate_naive(*graph, data.spans);
   const auto fast = evaluate(*graph, data.spans);
   ASSERT_TRUE(naive && fast) << text;
   for (size_t o = 0; o < naive->size(); ++o) {
     expect_close((*fast)[o], (*naive)[o], text);
-    const OutputRows rows = rows_of(*graph, static_cast<int>(o));
-    ASSERT_EQ(rows.count * rows.elements, static_cast<int64_t>((*naive)[o].size())) << text;
-    for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, rows.count},
-                                     {rows.count / 3, rows.count / 3 + (rows.count + 1) / 2},
-                                     {rows.count - std::min<int64_t>(1, rows.count), rows.count}}) {
-      const auto part =
-          evaluate_magnitude_rows(*graph, data.spans, static_cast<int>(o), begin, end, values);
-      const auto both =
-          evaluate_magnitude_rows(*graph, data.spans, static_cast<int>(o), begin, end);
-      ASSERT_TRUE(part && both) << text;
-      const std::vector<double> wanted((*naive)[o].begin() + begin * rows.elements,
-                                       (*naive)[o].begin() + end * rows.elements);
-      expect_close(part->value, wanted, text);
-      EXPECT_TRUE(part->magnitude.empty());
-      expect_close(both->value, wanted, text);
-      ASSERT_EQ(both->magnitude.size(), wanted.size());
-    }
+    ASSERT_NO_FATAL_FAILURE(expect_cuts(*graph, data, static_cast<int>(o), (*naive)[o]));
   }
 }
 

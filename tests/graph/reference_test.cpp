@@ -1,9 +1,18 @@
 // The fast reference against the naive one, and rows against the whole.
 #include "graph/reference.h"
 #include <gtest/gtest.h>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/random.h"
 #include "builder.h"
+#include "graph/graph.h"
 #include "reference_checks.h"
 
 namespace warploom::graph {

@@ -1,8 +1,17 @@
 // Scans of few long lines as scans of many short ones: the same numbers, and only where lines are
 // few.
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "builder.h"
+#include "graph/graph.h"
 #include "graph/operators.h"
 #include "graph/reference.h"
 

@@ -1,7 +1,17 @@
 // How folded constants are made of weights: found, evaluated, and refused where it is not so.
 #include "graph/weights.h"
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "builder.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
 
 namespace warploom::graph {

@@ -3,11 +3,33 @@
 // evaluation of the graph. All must agree.
 
 #include <gtest/gtest.h>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "codegen/launch_list.h"
+#include "graph/builder.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "graph/track.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
+#include "runtime/compile.h"
 #include "runtime/emulate.h"
 #include "runtime/executor.h"
 #include "support/problems.h"
 #include "support/sample.h"
+#include "target/capabilities.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
 
@@ -92,7 +114,7 @@ std::optional<std::pair<kernels::FamilyPtr, KernelConfig>> random_schedule(
       auto value = field.values[random.below(field.values.size())];
       if (field.name.starts_with("block_") && value > 128)
         value = field.values[random.below(field.values.size())];
-      schedule.set(field.name, value);
+      schedule.set(field.number, value);
     }
     if (!family->legal(schedule)) continue;
     const auto built = family->layout_candidate(schedule) > 0

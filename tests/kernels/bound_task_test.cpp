@@ -1,7 +1,16 @@
 // A region analysed once: what is asked of a task is what is asked of the region.
 #include "kernels/bound_task.h"
 #include <gtest/gtest.h>
+#include <cstdint>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
 #include "support/problems.h"
+#include "target/capabilities.h"
 
 namespace warploom::kernels {
 namespace {

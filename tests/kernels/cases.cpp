@@ -1,6 +1,18 @@
 #include "cases.h"
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
 #include "support/nets.h"
 #include "support/problems.h"
+#include "target/capabilities.h"
 #include "trials.h"
 
 namespace warploom::test {
@@ -51,15 +63,15 @@ Dtype operands_of(Track track) {
 }
 
 Case matmul(const std::string& name, Dtype dtype, Track track, const MatmulShape& shape,
-            Choice schedule, const Fields& more = {}) {
+            const Choice& schedule, const Fields& more = {}) {
   Case made = case_of(name, {matmul_graph(shape, dtype), track}, schedule, more);
   if (shape.result == Dtype::bf16) made.tolerance = tolerance_of(bf16, schedule.family);
   return made;
 }
 
-Case matmul(const std::string& name, Track track, const MatmulShape& shape, Choice schedule,
+Case matmul(const std::string& name, Track track, const MatmulShape& shape, const Choice& schedule,
             const Fields& more = {}) {
-  return matmul(name, operands_of(track), track, shape, std::move(schedule), more);
+  return matmul(name, operands_of(track), track, shape, schedule, more);
 }
 
 Choice wgmma(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t consumers,
@@ -81,7 +93,7 @@ Choice windows(Choice choice) {
 
 // Stream-K on a GPU of four multiprocessors.
 Case stream(Case c) {
-  c.schedule.set("scheduler", static_cast<int64_t>(Scheduler::stream_k));
+  set_field(c.schedule, "scheduler", static_cast<int64_t>(Scheduler::stream_k));
   c.num_sms = 4;
   return c;
 }

@@ -1,5 +1,16 @@
 // Configs: typed structs seen by name, read from texts of today and of earlier versions.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include "base/error.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
 
 namespace warploom::kernels {
@@ -20,7 +31,7 @@ TEST(Configs, EqualOnesHaveEqualTextsAndHashes) {
   KernelConfig other = MatmulMmaConfig{.block_m = 64};
   EXPECT_NE(one, other);
   EXPECT_NE(one.hash(), other.hash());
-  other.set("stages", 4);
+  EXPECT_TRUE(other.set("stages", 4));
   EXPECT_EQ(one, other);
   EXPECT_EQ(one.hash(), other.hash());
   EXPECT_NE(one, KernelConfig(MatmulSimtConfig{.block_m = 64, .stages = 4}));

@@ -1,10 +1,22 @@
 // Convolutions as implicit matmuls: emitted for GPUs and emulated, against FP64.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "graph/track.h"
 #include "kernels/family.h"
 #include "loopnest/contraction.h"
 #include "runtime/emulate.h"
 #include "support/nets.h"
 #include "support/problems.h"
+#include "target/capabilities.h"
 #include "trials.h"
 
 namespace warploom::kernels {
@@ -103,7 +115,7 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
       if (!family) continue;
       auto schedule = test::random_schedule(*family, random);
       ASSERT_TRUE(schedule) << family->name();
-      schedule->set("layout_candidate", 0);
+      if (schedule->get("layout_candidate")) test::set_field(*schedule, "layout_candidate", 0);
       const auto list = build(region, *schedule, capabilities);
       ASSERT_TRUE(list) << schedule->text() << describe(list.error());
       auto inputs = test::random_inputs(region.graph, 1);
@@ -139,7 +151,7 @@ TEST(Im2win, MeasuresWeightsThatAreReadBackwards) {
   const auto want =
       graph::evaluate(region.graph, std::vector<graph::Bytes>(inputs.begin(), inputs.end()), 1);
   Random random(1, "backwards");
-  const auto schedule = test::random_schedule(*family, random, {{"layout_candidate", 0}});
+  const auto schedule = test::random_schedule(*family, random);
   ASSERT_TRUE(schedule);
   const auto list = build(region, *schedule, capabilities);
   ASSERT_TRUE(list) << schedule->text() << describe(list.error());
@@ -172,7 +184,7 @@ TEST(Im2win, BuildsWhatIsLegal) {
     ASSERT_TRUE(family) << one.name;
     Random random(1, one.name);
     for (int i = 0; i < 40; ++i) {
-      const auto schedule = test::random_schedule(*family, random, {{"layout_candidate", 0}});
+      const auto schedule = test::random_schedule(*family, random);
       ASSERT_TRUE(schedule) << one.name;
       const auto list = build(region, *schedule, capabilities);
       EXPECT_TRUE(list) << one.name << ": " << schedule->text() << describe(list.error());

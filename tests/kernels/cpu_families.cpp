@@ -1,15 +1,31 @@
 // Kernels of the CPU families against the FP64 reference, over shapes, orientations, types and
 // epilogues.
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 #include "../codegen/cpu_run.h"
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "loopnest/contraction.h"
+#include "target/capabilities.h"
 #include "tile/interpret.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 #include "trials.h"
 
@@ -35,17 +51,26 @@ struct Trial {
       : region(std::move(graph), Track::fp32) {
     const FamilyPtr family = bind(region, machine());
     EXPECT_TRUE(family) << to_text(region.graph);
-    const Space space = family->space();
-    schedule = KernelConfig(family->type());
-    for (int attempt = 0; attempt < 100; ++attempt) {
-      for (const Field& field : space.fields)
-        schedule.set(field.name, field.values[random.below(field.values.size())]);
-      if (family->legal(schedule)) break;
-    }
+    draw_schedule(*family, random);
     auto made = family->programs(schedule);
     EXPECT_TRUE(made.has_value()) << schedule.text() << (made ? "" : describe(made.error()));
     if (!made) return;
     programs = std::move(*made);
+    emit(number);
+    draw_inputs(random);
+  }
+
+  void draw_schedule(const Family& family, Random& random) {
+    const Space space = family.space();
+    schedule = KernelConfig(family.type());
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      for (const Field& field : space.fields)
+        schedule.set(field.number, field.values[random.below(field.values.size())]);
+      if (family.legal(schedule)) break;
+    }
+  }
+
+  void emit(int number) {
     tile::Program& program = programs.programs[0];
     program.name += "_" + std::to_string(number);
     const auto valid = tile::verify(program);
@@ -54,6 +79,9 @@ struct Trial {
     EXPECT_TRUE(emitted.has_value())
         << schedule.text() << (emitted ? "" : describe(emitted.error()));
     if (emitted) kernel = *emitted;
+  }
+
+  void draw_inputs(Random& random) {
     for (const auto id : region.graph.inputs) {
       const auto& tensor = region.graph.tensor(id);
       inputs.emplace_back(static_cast<size_t>(graph::byte_count(tensor)));

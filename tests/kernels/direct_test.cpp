@@ -1,15 +1,37 @@
 // The family `direct` on every sort of primitive: emitted for the CPU and run, emitted for GPUs and
 // emulated, against FP64.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 #include "../codegen/cpu_run.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "runtime/emulate.h"
 #include "support/nets.h"
 #include "support/problems.h"
+#include "target/capabilities.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 #include "trials.h"
 
@@ -232,10 +254,11 @@ std::optional<KernelConfig> random_schedule(const Family& family, Random& random
   for (int attempt = 0; attempt < 400; ++attempt) {
     KernelConfig schedule(family.type());
     for (const Field& field : space.fields)
-      schedule.set(field.name, field.values[random.below(field.values.size())]);
-    if (attempt % 2 == 0 && offers("blocked_product")) schedule.set("blocked_product", 1);
+      schedule.set(field.number, field.values[random.below(field.values.size())]);
+    if (attempt % 2 == 0 && offers("blocked_product"))
+      test::set_field(schedule, "blocked_product", 1);
     if (attempt % 2 == 0 && offers("ctas_per_scan"))
-      schedule.set("ctas_per_scan", 1 << (1 + random.below(2)));
+      test::set_field(schedule, "ctas_per_scan", 1 << (1 + random.below(2)));
     if (family.legal(schedule)) return schedule;
   }
   return std::nullopt;

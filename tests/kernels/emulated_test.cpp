@@ -2,9 +2,21 @@
 // hazard rules on, against FP64.
 
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "cases.h"
+#include "codegen/launch_list.h"
+#include "graph/reference.h"
+#include "kernels/family.h"
 #include "runtime/emulate.h"
 #include "support/problems.h"
 

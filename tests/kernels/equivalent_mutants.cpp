@@ -1,9 +1,14 @@
 #include "equivalent_mutants.h"
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
 #include <functional>
 #include <regex>
 #include <set>
 #include <sstream>
+#include <string>
+#include <vector>
+#include "kernels/mutants.h"
 
 namespace warploom::test {
 namespace {

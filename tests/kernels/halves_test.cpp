@@ -2,10 +2,24 @@
 // others.
 #include <gtest/gtest.h>
 #include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "cases.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 #include "runtime/emulate.h"
 #include "support/nets.h"
 #include "support/problems.h"
+#include "target/capabilities.h"
 #include "trials.h"
 
 namespace warploom::kernels {

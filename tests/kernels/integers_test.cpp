@@ -1,16 +1,37 @@
 // Integers to the ends of their types: emitted for the CPU and run, emitted for GPUs and emulated,
 // bit by bit as the reference has them.
+#include "base/integers.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
 #include "../codegen/cpu_run.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "runtime/compilers.h"
 #include "runtime/emulate.h"
 #include "support/large_integers.h"
 #include "support/nets.h"
+#include "target/capabilities.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 #include "trials.h"
 

@@ -1,6 +1,8 @@
 // Coordinates of tiles as values of register tensors.
 #include "kernels/kernel_builder.h"
 #include <gtest/gtest.h>
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {

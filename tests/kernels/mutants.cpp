@@ -1,6 +1,13 @@
 #include "mutants.h"
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "codegen/launch_list.h"
 
 int wl_mutant = 0;
 

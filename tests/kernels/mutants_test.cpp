@@ -7,15 +7,33 @@
 // early, late and at random, and FILE gets one line of JSON a mutant; tools/mutants.py does that
 // and writes docs/mutation.md.
 
+#include "kernels/mutants.h"
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <ios>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "cases.h"
+#include "codegen/launch_list.h"
+#include "emulator.h"
 #include "equivalent_mutants.h"
+#include "graph/reference.h"
+#include "kernels/family.h"
 #include "runtime/emulate.h"
 #include "support/problems.h"
 #include "support/sample.h"
+#include "target/capabilities.h"
 
 namespace warploom {
 namespace {
@@ -100,6 +118,14 @@ const std::vector<Case>& chosen() {
   return cases;
 }
 
+// What gave a mutant away under each timing: all of them, or at random alone.
+std::vector<std::string> caught_under(Planted& planted, const Mutant& m, bool all) {
+  std::vector<std::string> caught;
+  for (const int timing : {2, 1, 0})
+    if (all || timing == 2) caught.push_back(planted.caught(m.number, timing));
+  return caught;
+}
+
 // Every mutant of a case, each noticed or proven equivalent.
 void judge_mutants(const Case& c) {
   SCOPED_TRACE(c.name);
@@ -112,9 +138,7 @@ void judge_mutants(const Case& c) {
   const bool all = record_file() != nullptr;
   std::ofstream record(all ? record_file() : "/dev/null", std::ios::app);
   for (const Mutant& m : planted.mutants) {
-    std::vector<std::string> caught;
-    for (const int timing : {2, 1, 0})
-      if (all || timing == 2) caught.push_back(planted.caught(m.number, timing));
+    const std::vector<std::string> caught = caught_under(planted, m, all);
     const bool missed = std::find(caught.begin(), caught.end(), "") != caught.end();
     const std::string reason = missed ? test::why_equivalent(planted.texts[m.kernel], m) : "";
     EXPECT_TRUE(!missed || !reason.empty())

@@ -7,15 +7,24 @@
 // WARPLOOM_RENEW_LOCK=1 writes the file again. WARPLOOM_TEXTS=FOLDER writes the texts themselves,
 // and the device headers that they include, for tools/same_ptx.py.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <sstream>
+#include <string>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "cases.h"
+#include "codegen/launch_list.h"
+#include "kernels/family.h"
 #include "kernels/lower.h"
 #include "runtime/compilers.h"
 #include "support/paths.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
 
 namespace warploom {

@@ -1,5 +1,6 @@
 // Graphs that reduce over rows, in every form that the families of rows take.
 #pragma once
+#include <functional>
 #include "support/nets.h"
 
 namespace warploom::test {

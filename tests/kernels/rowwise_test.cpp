@@ -1,14 +1,37 @@
 // The families of rows on every form of row: each place of the GPU's on the emulator, the CPU's
 // compiled, against FP64.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
 #include "../codegen/cpu_run.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
 #include "codegen/emit.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
 #include "kernels/family.h"
+#include "loopnest/affine.h"
 #include "row_nets.h"
 #include "runtime/emulate.h"
+#include "support/nets.h"
 #include "support/problems.h"
+#include "target/capabilities.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 #include "trials.h"
 

@@ -3,15 +3,29 @@
 
 #include <gtest/gtest.h>
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "codegen/launch_list.h"
+#include "emulator.h"
 #include "equivalent_mutants.h"
 #include "kernels/lower.h"
+#include "kernels/mutants.h"
 #include "runtime/emulate.h"
 #include "support/paths.h"
+#include "target/capabilities.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom {
 namespace {

@@ -1,6 +1,9 @@
 // What the tests of families share: a schedule at random, and how far an output is from FP64.
 #pragma once
+#include <gtest/gtest.h>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <stdexcept>
 #include "kernels/config/reader.h"
 #include "kernels/space_walk.h"
@@ -17,15 +20,22 @@ inline kernels::KernelConfig config_of(const std::string& family,
   return *std::move(config);
 }
 
-// A legal one with these fields fixed; nothing where chance finds none.
+// Sets a field by its name; the test fails where the family has none of that name.
+inline void set_field(kernels::KernelConfig& config, std::string_view name, int64_t value) {
+  EXPECT_TRUE(config.set(name, value)) << config.family() << " has no field " << name;
+}
+
+// A legal one with these fields fixed, which the family must have; nothing where chance finds none.
 inline std::optional<kernels::KernelConfig> random_schedule(
     const kernels::Family& family, Random& random, const std::map<std::string, int64_t>& fixed = {},
     int attempts = 1000) {
   const kernels::SpaceWalk walk(family);
   kernels::KernelConfig from(family.type());
   std::vector<std::string> names;
-  for (const auto& [name, value] : fixed)
-    if (from.set(name, value)) names.push_back(name);
+  for (const auto& [name, value] : fixed) {
+    set_field(from, name, value);
+    names.push_back(name);
+  }
   for (int attempt = 0; attempt < attempts; ++attempt)
     if (auto config = walk.sample(random, from, names)) return config;
   return std::nullopt;

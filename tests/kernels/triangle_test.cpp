@@ -1,8 +1,26 @@
 // Products of which a triangle is kept, or with triangles for factors: what is skipped, and that
 // nothing else is.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/tile_scheduler.h"
+#include "loopnest/affine.h"
 #include "loopnest/contraction.h"
 #include "loopnest/triangle_nets.h"
 #include "runtime/emulate.h"
@@ -38,7 +56,7 @@ void expect_slots_with_terms(const Product& p, const Contraction& c, const TileS
     for (int64_t n = 0; n < p.n; n += size.n) {
       tile.origin[c.row] = m;
       tile.origin[c.column] = n;
-      const auto [begin, end] = tile.slots_within(c.domain_constraints, c.k[0], 0, slots);
+      const auto [begin, end] = tile.stages_within(c.domain_constraints, c.k[0], 0, slots);
       for (int64_t slot = 0; slot < slots; ++slot)
         ASSERT_EQ(slot >= begin.constant().value_or(-1) && slot < end.constant().value_or(-1),
                   has_term(c, size, m, n, slot * size.k))
@@ -106,7 +124,7 @@ TEST(Triangle, IsSharedEvenlyByPersistentBlocks) {
     for (int64_t turn = 0; turn < order.count(); ++turn) {
       const TileCoord tile = order.at(paired_order(turn, order.count(), 132));
       work[at(turn % 132)] +=
-          tile.slots_within(c.domain_constraints, c.k[0], 0, 1).first.constant() == 0;
+          tile.stages_within(c.domain_constraints, c.k[0], 0, 1).first.constant() == 0;
     }
     EXPECT_LE(std::ranges::max(work), 9);
   }
@@ -161,7 +179,7 @@ TEST(Triangle, WithNothingLeftHasAKernel) {
 
 TEST(Triangle, IsNotSharedByPartsOfK) {
   KernelConfig schedule = kWgmma;
-  schedule.set("scheduler", static_cast<int64_t>(Scheduler::stream_k));
+  test::set_field(schedule, "scheduler", static_cast<int64_t>(Scheduler::stream_k));
   const auto list =
       built(kept({4096, 4096, 512}, 1, 0, Dtype::bf16), "sm_90a", Track::bf16, schedule);
   ASSERT_FALSE(list);

@@ -1,7 +1,11 @@
 // What a region must do at the least, and that no family covers axes that no GPU counts.
 #include <gtest/gtest.h>
+#include <cstdint>
+#include "graph/graph.h"
+#include "graph/track.h"
 #include "kernels/family.h"
 #include "support/nets.h"
+#include "target/capabilities.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,4 +1,8 @@
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "tv_layouts.h"
 
 namespace warploom::layout {

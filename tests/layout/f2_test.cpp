@@ -1,5 +1,9 @@
+#include <algorithm>
 #include <bit>
+#include <cstdint>
+#include <vector>
 #include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "tv_layouts.h"
 
 namespace warploom::layout {

@@ -1,7 +1,15 @@
 #include "layout/memory_layout.h"
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ratio>
 #include <set>
+#include <string>
+#include <vector>
+#include "base/error.h"
+#include "layout/tv_layout.h"
 #include "tv_layouts.h"
 
 namespace warploom::layout {
@@ -44,21 +52,26 @@ int ways_by_enumeration(const TvLayout& l, const MemoryLayout& m, int access_byt
   return static_cast<int>(worst);
 }
 
+// Whether the `count` values of a thread from value k on are one aligned vector in memory.
+bool is_vector(const TvLayout& l, const MemoryLayout& m, int64_t thread, int64_t k, int64_t count) {
+  const int64_t start = m.byte_offset(l.coord(thread, k));
+  bool is_one = start % (count * m.element_bits / 8) == 0;
+  for (int64_t i = 0; i < count; ++i)
+    is_one = is_one && m.byte_offset(l.coord(thread, k + i)) == start + i * m.element_bits / 8;
+  return is_one;
+}
+
+bool moves_by_vectors(const TvLayout& l, const MemoryLayout& m, int64_t count) {
+  for (int64_t t = 0; t < l.threads(); ++t)
+    for (int64_t k = 0; k < l.values(); k += count)
+      if (!is_vector(l, m, t, k, count)) return false;
+  return true;
+}
+
 int64_t vector_by_enumeration(const TvLayout& l, const MemoryLayout& m, int max_bytes) {
   int64_t best = 1;
-  for (int64_t v = 2; v * m.element_bits <= 8 * max_bytes && l.values() % v == 0; v *= 2) {
-    bool whole = true;
-    for (int64_t t = 0; t < l.threads(); ++t) {
-      for (int64_t k = 0; k < l.values(); k += v) {
-        const int64_t start = m.byte_offset(l.coord(t, k));
-        whole = whole && start % (v * m.element_bits / 8) == 0;
-        for (int64_t i = 0; i < v; ++i) {
-          whole = whole && m.byte_offset(l.coord(t, k + i)) == start + i * m.element_bits / 8;
-        }
-      }
-    }
-    if (whole) best = v;
-  }
+  for (int64_t v = 2; v * m.element_bits <= 8 * max_bytes && l.values() % v == 0; v *= 2)
+    if (moves_by_vectors(l, m, v)) best = v;
   return best;
 }
 

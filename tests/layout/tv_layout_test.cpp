@@ -1,5 +1,11 @@
 #include "layout/tv_layout.h"
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <set>
+#include <vector>
+#include "base/error.h"
 #include "tv_layouts.h"
 
 namespace warploom::layout {

@@ -2,8 +2,19 @@
 #include "loopnest/contraction.h"
 #include <gtest/gtest.h>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
+#include <optional>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "graph/builder.h"
+#include "graph/graph.h"
+#include "loopnest/loop_nest.h"
+#include "support/nets.h"
 #include "triangle_nets.h"
 
 namespace warploom::loopnest {

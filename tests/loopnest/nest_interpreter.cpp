@@ -2,13 +2,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
 #include "support/large_integers.h"
 #include "support/problems.h"
 
@@ -224,6 +237,34 @@ std::string to_text(const LoopNest& nest) {
   return out;
 }
 
+namespace {
+// What the nests of a graph write of an output of it; the least numbers where none does.
+std::vector<Number> written(const std::vector<LoopNest>& nests, const graph::Graph& graph,
+                            const std::vector<std::vector<std::byte>>& inputs,
+                            graph::TensorId output) {
+  const graph::Tensor& tensor = graph.tensor(output);
+  const auto count = static_cast<size_t>(graph::element_count(tensor.shape));
+  std::vector<Number> have(count, Number{NAN, std::numeric_limits<int64_t>::min()});
+  for (const LoopNest& nest : nests)
+    for (size_t i = 0; i < nest.outputs.size(); ++i)
+      if (nest.outputs[i].place.tensor == output)
+        NestInterpreter(nest, graph, inputs).write(i, have);
+  return have;
+}
+
+void expect_numbers(const std::vector<Number>& have, const graph::ValueAndMagnitude& want,
+                    bool integers, const std::string& what) {
+  for (size_t i = 0; i < have.size(); ++i) {
+    if (integers) {
+      ASSERT_EQ(have[i].whole, want.integers[i]) << what << "element " << i;
+      continue;
+    }
+    const double real = want.value[i];
+    ASSERT_NEAR(have[i].real, real, 1e-9 * (1 + std::abs(real))) << what << "element " << i;
+  }
+}
+}  // namespace
+
 void expect_agreement(const graph::Graph& graph,
                       const std::vector<std::vector<std::byte>>& inputs) {
   const auto nests = loopnest::nests_of(graph);
@@ -231,23 +272,12 @@ void expect_agreement(const graph::Graph& graph,
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
   const auto want = graph::evaluate_exactly(graph, views, 1);
   ASSERT_TRUE(want.has_value()) << describe(want.error());
+  const std::string what = to_text(graph) + to_text(nests[0]);
   for (size_t o = 0; o < graph.outputs.size(); ++o) {
-    const graph::Tensor& tensor = graph.tensor(graph.outputs[o]);
-    const auto count = static_cast<size_t>(graph::element_count(tensor.shape));
-    std::vector<Number> have(count, Number{NAN, std::numeric_limits<int64_t>::min()});
-    for (const LoopNest& nest : nests)
-      for (size_t i = 0; i < nest.outputs.size(); ++i)
-        if (nest.outputs[i].place.tensor == graph.outputs[o])
-          NestInterpreter(nest, graph, inputs).write(i, have);
-    for (size_t i = 0; i < count; ++i) {
-      const std::string where = fmt::format("{}{}element {}", to_text(graph), to_text(nests[0]), i);
-      if (is_integer(tensor.dtype)) {
-        ASSERT_EQ(have[i].whole, (*want)[o].integers[i]) << where;
-        continue;
-      }
-      const double real = (*want)[o].value[i];
-      ASSERT_NEAR(have[i].real, real, 1e-9 * (1 + std::abs(real))) << where;
-    }
+    const graph::TensorId output = graph.outputs[o];
+    const std::vector<Number> have = written(nests, graph, inputs, output);
+    const bool integers = is_integer(graph.tensor(output).dtype);
+    ASSERT_NO_FATAL_FAILURE(expect_numbers(have, (*want)[o], integers, what));
   }
 }
 

@@ -1,6 +1,14 @@
 // Nests by plain loops in FP64 against the FP64 reference, and the forms that some graphs take.
 #include <gtest/gtest.h>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "loopnest/loop_nest.h"
 #include "nest_interpreter.h"
 #include "support/nets.h"
 

@@ -1,7 +1,16 @@
 // Which nests are row reductions, their passes, and what the passes keep.
 #include "loopnest/row_reduction.h"
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+#include "base/value_op.h"
+#include "graph/graph.h"
+#include "loopnest/loop_nest.h"
 #include "support/nets.h"
 
 namespace warploom::loopnest {

@@ -1,6 +1,7 @@
 // Products of which a triangle is kept, and products with a triangle for a factor.
 #pragma once
 #include <gtest/gtest.h>
+#include <algorithm>
 #include "loopnest/contraction.h"
 #include "support/nets.h"
 

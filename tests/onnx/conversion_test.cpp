@@ -1,6 +1,10 @@
 // Operators of operator sets 7 to 12, whose forms those from 13 on have changed.
 #include <cmath>
+#include <string>
+#include <vector>
+#include "base/error.h"
 #include "model_text.h"
+#include "onnx/load.h"
 
 namespace warploom {
 namespace {

@@ -1,7 +1,11 @@
 // Dimensions that a model leaves open.
 #include <filesystem>
+#include <string>
+#include "base/error.h"
 #include "base/file.h"
+#include "graph/graph.h"
 #include "model_text.h"
+#include "onnx/load.h"
 
 namespace warploom {
 namespace {

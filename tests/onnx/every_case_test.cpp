@@ -3,17 +3,29 @@
 //
 // WARPLOOM_ONNX_MUTANTS damaged copies of each (20 unless it says otherwise),
 // WARPLOOM_ONNX_MUTANTS_SEED their seed.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
+#include "base/random.h"
 #include "damage.h"
 #include "onnx/load.h"
 

@@ -1,7 +1,11 @@
 // Tensors whose elements lie in files of their own, and which files these may be.
+#include <fmt/format.h>
 #include <filesystem>
+#include "base/error.h"
 #include "base/file.h"
+#include "graph/graph.h"
 #include "model_text.h"
+#include "onnx/load.h"
 
 namespace warploom {
 namespace {

@@ -1,4 +1,8 @@
 // Functions of a model, and branches whose conditions the model decides.
+#include <fmt/format.h>
+#include <string>
+#include <vector>
+#include "base/error.h"
 #include "model_text.h"
 
 namespace warploom {

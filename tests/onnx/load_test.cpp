@@ -1,10 +1,18 @@
 // What is accepted, and the code of every refusal.
 #include "onnx/load.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <onnx/onnx.pb.h>
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
+#include <string>
+#include <string_view>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
 #include "onnx/spell.h"
 #include "support/paths.h"

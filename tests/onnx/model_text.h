@@ -1,7 +1,12 @@
 // Small models as text, for tests of what becomes of them.
 #pragma once
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
+#include "base/error.h"
 #include "graph/reference.h"
 #include "onnx/load.h"
 

@@ -1,10 +1,20 @@
 // Damaged models: never a crash, always quick.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <filesystem>
+#include <string>
+#include <vector>
 #include "../graph/naive.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/random.h"
 #include "damage.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
 #include "onnx/load.h"
 #include "support/paths.h"

@@ -1,9 +1,21 @@
 // What operators of ONNX make of numbers, of integers to the ends of their types and of tensors
 // without elements.
+#include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
 #include "model_text.h"
+#include "onnx/load.h"
 
 namespace warploom {
 namespace {

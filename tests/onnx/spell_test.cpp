@@ -1,7 +1,15 @@
 #include "onnx/spell.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <cstddef>
 #include <regex>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
 #include "onnx/load.h"
 
 namespace warploom {

@@ -1,6 +1,8 @@
 // Models apart from their weights.
 #include <gtest/gtest.h>
 #include <onnx/onnx.pb.h>
+#include <filesystem>
+#include "base/error.h"
 #include "base/file.h"
 #include "onnx/load.h"
 

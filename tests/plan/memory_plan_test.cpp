@@ -1,11 +1,19 @@
 // Memory plans of random launch lists, held against what they promise by brute force.
 #include "codegen/memory_plan.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/random.h"
 #include "base/rows.h"
+#include "codegen/launch_list.h"
 
 namespace warploom {
 namespace {

@@ -1,13 +1,34 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
 #include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "codegen/launch_list.h"
 #include "codegen/memory_plan.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "graph/track.h"
 #include "kernels/family.h"
 #include "plan/fusion.h"
 #include "plan/link.h"
+#include "plan/region.h"
+#include "target/capabilities.h"
 
 namespace warploom::plan {
 namespace {

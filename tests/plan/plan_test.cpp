@@ -1,8 +1,19 @@
 // Plans as values: equal text, equal hash, and the launch list that follows from them alone.
 #include "plan/plan.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 #include "kernels/space_walk.h"
+#include "plan/fusion.h"
+#include "plan/region.h"
+#include "target/capabilities.h"
 
 namespace warploom::plan {
 namespace {

@@ -1,6 +1,8 @@
 // Networks whose values are read twice, as many layers of them as a test wants: what planning must
 // not do twice for each.
 #pragma once
+#include <fmt/format.h>
+#include <map>
 #include "../graph/builder.h"
 
 namespace warploom::plan {

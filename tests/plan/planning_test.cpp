@@ -1,10 +1,21 @@
 // What planning costs, counted in what it asks and reads, never in seconds; and who may end it.
 #include <gtest/gtest.h>
 #include <atomic>
+#include <cstdint>
+#include <iterator>
+#include <optional>
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/track.h"
 #include "kernels/family.h"
+#include "loopnest/loop_nest.h"
 #include "plan/fusion.h"
+#include "plan/limits.h"
+#include "plan/region.h"
 #include "planned_nets.h"
+#include "target/capabilities.h"
 
 namespace warploom::plan {
 namespace {

@@ -1,11 +1,21 @@
 // Prepare steps: by hand, and of random launch lists against running everything in every call.
 #include "codegen/prepare.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/rows.h"
 #include "codegen/launch_check.h"
+#include "codegen/launch_list.h"
 #include "codegen/memory_plan.h"
 
 namespace warploom {

@@ -1,6 +1,8 @@
 // What to try next, from records alone.
 #include "report/advice.h"
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
 
 namespace warploom::report {
 namespace {

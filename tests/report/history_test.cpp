@@ -1,7 +1,14 @@
 // What the archive knows of a search, over its seconds.
 #include "report/history.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
+#include "archive/archive.h"
 #include "base/file.h"
 
 namespace warploom::report {

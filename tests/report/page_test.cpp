@@ -1,7 +1,11 @@
 // Pages of records: what is known is shown, what is not is a dash with a reason, nothing is markup.
 #include "report/page.h"
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <nlohmann/json.hpp>
 #include <regex>
+#include <string>
+#include <utility>
 #include "report/table.h"
 
 namespace warploom::report {

@@ -1,6 +1,9 @@
 // Where the cache goes when the places for it are missing or not to be had.
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <filesystem>
+#include "base/file.h"
 #include "fixtures.h"
 
 namespace warploom::runtime {

@@ -1,7 +1,18 @@
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <numeric>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/process.h"
+#include "codegen/launch_list.h"
 #include "fixtures.h"
+#include "runtime/compile.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
 
 namespace warploom::runtime {
 namespace {
@@ -85,7 +96,10 @@ TEST_F(CpuKernels, GetScratchOfTheirOwn) {
   const auto by = device->allocate(4000);
   ASSERT_OK(run(*device, *kernels, {{"x", *bx}, {"y", *by}}));
   const float* y = static_cast<const float*>(by->address());
-  for (size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], static_cast<float>(i / 250));
+  for (size_t i = 0; i < 1000; ++i) {
+    const size_t task = i / 250;
+    ASSERT_EQ(y[i], static_cast<float>(task));
+  }
 }
 
 TEST_F(CpuKernels, FindTheSharedDeviceHeaders) {

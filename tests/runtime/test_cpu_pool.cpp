@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <numeric>
 #include <thread>
+#include <vector>
 #include "cpu/pool.h"
 
 namespace warploom::runtime {

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
+#include "base/error.h"
 #include "base/file.h"
 #include "runtime/compilers.h"
 

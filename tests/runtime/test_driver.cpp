@@ -1,5 +1,8 @@
+#include "base/error.h"
+#include "codegen/launch_list.h"
 #include "fixtures.h"
 #include "runtime/driver.h"
+#include "runtime/executor.h"
 #include "runtime/library.h"
 
 namespace warploom::runtime {

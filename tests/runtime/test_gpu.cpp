@@ -1,6 +1,20 @@
 // What only a GPU can show. Skipped, with the reason, where there is none.
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <numeric>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "runtime/compile.h"
 #include "runtime/driver.h"
+#include "runtime/executor.h"
+#include "runtime/fixtures.h"
 #include "runtime/timing.h"
 #include "tma_list.h"
 

@@ -1,7 +1,15 @@
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
 #include "common/median.h"
 #include "fixtures.h"
+#include "runtime/noise.h"
 #include "runtime/standing.h"
+#include "runtime/timing.h"
 
 namespace warploom::runtime {
 namespace {

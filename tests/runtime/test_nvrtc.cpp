@@ -1,7 +1,14 @@
 #include <unistd.h>
+#include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
+#include "codegen/launch_list.h"
+#include "runtime/compile.h"
 #include "runtime/compilers.h"
+#include "runtime/fixtures.h"
 #include "tma_list.h"
 
 namespace warploom::runtime {

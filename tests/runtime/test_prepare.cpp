@@ -1,41 +1,25 @@
 // What is prepared of constants: once, on workspaces that calls share, and anew when it is asked.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
 #include "fixtures.h"
+#include "runtime/compile.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
+#include "support/prepared_list.h"
 
 namespace warploom::runtime {
 namespace {
-// t = 2 w once; y = x + t in each call.
-LaunchList prepared_list(const std::string& arch) {
-  const auto text = [](const std::string& name, const std::string& made) {
-    return "extern \"C\" void " + name +
-           "(void* const* b, long long, void*) {\n"
-           "  auto at = [&](int n) { return static_cast<float*>(b[n]); };\n"
-           "  for (int i = 0; i < 1000; ++i) " +
-           made + ";\n}\n";
-  };
-  LaunchList list{.engine = Engine::cpu, .arch = arch};
-  for (const char* name : {"x", "w"}) list.inputs.push_back({name, Dtype::f32, {1000}});
-  list.outputs = {{"y", Dtype::f32, {1000}}};
-  list.workspaces = {{"t", Dtype::f32, {1000}}};
-  list.kernels = {{.name = "twice",
-                   .source = text("twice", "at(1)[i] = 2 * at(0)[i]"),
-                   .threads = 1,
-                   .args = {{"w"}, {"t"}}},
-                  {.name = "add",
-                   .source = text("add", "at(2)[i] = at(0)[i] + at(1)[i]"),
-                   .threads = 1,
-                   .args = {{"x"}, {"t"}, {"y"}}}};
-  list.constants = {"w"};
-  list.prepare = {0};
-  return list;
-}
-
 class Prepare : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!find_cpu_compiler()) GTEST_SKIP() << "no C++ compiler here";
     device = *Executor::open(Engine::cpu);
-    const LaunchList list = prepared_list(device->info().arch);
+    const LaunchList list = test::prepared_list(device->info().arch, 1000);
     const auto binary = compile(list);
     ASSERT_OK(binary);
     auto loaded = device->load(list, *binary);

@@ -1,5 +1,14 @@
 #include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+#include "base/error.h"
+#include "base/random.h"
+#include "codegen/launch_list.h"
 #include "fixtures.h"
+#include "runtime/executor.h"
 #include "runtime/timing.h"
 
 namespace warploom::runtime {

@@ -1,9 +1,25 @@
 // Which kernels of a list are compiled together, counted in compilers that were started.
+#include <fmt/format.h>
 #include <sys/stat.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <filesystem>
 #include <fstream>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/file.h"
 #include "base/process.h"
+#include "codegen/launch_list.h"
 #include "fixtures.h"
+#include "runtime/compile.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
 #include "runtime/units.h"
 
 namespace warploom::runtime {

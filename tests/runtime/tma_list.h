@@ -23,7 +23,8 @@ extern "C" __global__ void __launch_bounds__(256) boxes(WL_TENSOR_MAP x, float* 
   }
   wl::sync_threads();
   wl::mbarrier_wait(bar, 0);
-  const int row = wl::block_y() * 8 + wl::thread() / 32, col = wl::block_x() * 32 + wl::thread() % 32;
+  const int row = wl::block_y() * 8 + wl::thread() / 32;
+  const int col = wl::block_x() * 32 + wl::thread() % 32;
   float value;
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(smem + wl::thread() * 4));
   if (row < 100 && col < 40) y[row * 40 + col] = value;

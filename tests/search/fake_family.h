@@ -1,5 +1,6 @@
 // A space of hand-written kernels, to search among without synthesis.
 #pragma once
+#include <fmt/format.h>
 #include "../verify/fake_kernels.h"
 #include "search/tuning_session.h"
 

@@ -4,15 +4,30 @@
 //   WARPLOOM_EVALUATOR_KILLS=1000 WARPLOOM_EVALUATOR_KILLS_OUT=FILE build/release/test_search
 //   --gtest_filter='Faults.AnEval*' WARPLOOM_SOAK=1000 WARPLOOM_SOAK_OUT=FILE
 //   build/release/test_search --gtest_filter='Faults.Soak*'
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <vector>
 #include "archive/archive.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "children.h"
 #include "fake_family.h"
+#include "search/options.h"
+#include "search/tuning_session.h"
 
 namespace warploom::search {
 namespace {

@@ -1,17 +1,31 @@
 // Plans of several regions, judged and run as one list.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <span>
+#include <vector>
 #include "../graph/builder.h"
 #include "../verify/fake_kernels.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "graph/track.h"
+#include "plan/fusion.h"
 #include "plan/link.h"
 #include "plan/plan.h"
 #include "plan/region.h"
 #include "runtime/emulate.h"
 #include "search/judging.h"
 #include "search/optimize.h"
+#include "search/search_space.h"
+#include "search/search_strategy.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
+#include "target/capabilities.h"
+#include "verify/setup.h"
 
 namespace warploom::search {
 namespace {

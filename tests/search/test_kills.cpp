@@ -5,16 +5,39 @@
 //   WARPLOOM_KILLS=200 WARPLOOM_KILLS_OUT=bench/results/faults/kills_replayed.json
 //   build/release/test_search --gtest_filter='Kills.*'
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 #include "archive/archive.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "fake_family.h"
+#include "kernels/config/kernel_config.h"
+#include "search/options.h"
+#include "search/search_strategy.h"
+#include "search/task.h"
+#include "search/tuning_session.h"
+#include "verify/evaluator.h"
 
 namespace warploom::search {
 namespace {
@@ -105,49 +128,65 @@ class Kills : public testing::Test {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const pid_t child = ::fork();
-    if (child == 0) {
-      ::setsid();
-      const auto tell = [&](const std::string& line) {
-        (void)!::write(ends[1], (line + "\n").data(), line.size() + 1);
-      };
-      Task replayed = task();
-      replayed.recorded = [&](const kernels::KernelConfig& schedule,
-                              const verify::Request& request) -> Result<verify::Verdict> {
-        if (!request.beside_reference) tell("?" + schedule.text());
-        ::usleep(4'000);
-        const auto known = recording.find(question(schedule, request));
-        if (known == recording.end()) {
-          // a candidate that the untouched search did not try
-          tell("no " + question(schedule, request));
-          ::_exit(1);
-        }
-        return known->second;
-      };
-      Options running = given;
-      running.on_progress = [&](const Progress& progress) {
-        tell("!" + std::to_string(progress.candidates));
-      };
-      const auto outcome = tune(replayed, running);
-      if (!outcome) ::_exit(2);
-      tell("=" + json{outcome->schedule.text(), outcome->verdict.median_us}.dump());
-      ::_exit(0);
-    }
+    if (child == 0) live(given, recording, ends[1]);
     ::close(ends[1]);
+    const int status = status_of(child, length);
+    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
+    return told_by(ends[0]);
+  }
+
+ private:
+  static void tell(int end, const std::string& line) {
+    (void)!::write(end, (line + "\n").data(), line.size() + 1);
+  }
+
+  // A search in the child, with the verdicts of the recording, told line by line.
+  [[noreturn]] void live(const Options& given, const Recording& recording, int end) const {
+    ::setsid();
+    Task replayed = task();
+    replayed.recorded = [&](const kernels::KernelConfig& schedule,
+                            const verify::Request& request) -> Result<verify::Verdict> {
+      if (!request.beside_reference) tell(end, "?" + schedule.text());
+      ::usleep(4'000);
+      const auto known = recording.find(question(schedule, request));
+      if (known == recording.end()) {
+        // a candidate that the untouched search did not try
+        tell(end, "no " + question(schedule, request));
+        ::_exit(1);
+      }
+      return known->second;
+    };
+    Options running = given;
+    running.on_progress = [&](const Progress& progress) {
+      tell(end, "!" + std::to_string(progress.candidates));
+    };
+    const auto outcome = tune(replayed, running);
+    if (!outcome) ::_exit(2);
+    tell(end, "=" + json{outcome->schedule.text(), outcome->verdict.median_us}.dump());
+    ::_exit(0);
+  }
+
+  // How the child ended, at the latest after that long.
+  static int status_of(pid_t child, std::chrono::microseconds length) {
     const auto until = steady_clock::now() + length;
     int status = 0;
-    while (::waitpid(child, &status, WNOHANG) == 0)
-      if (steady_clock::now() < until)
+    while (::waitpid(child, &status, WNOHANG) == 0) {
+      if (steady_clock::now() < until) {
         ::usleep(500);
-      else {
-        ::kill(-child, SIGKILL);
-        ::kill(child, SIGKILL);
+        continue;
       }
-    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
+      ::kill(-child, SIGKILL);
+      ::kill(child, SIGKILL);
+    }
+    return status;
+  }
+
+  static Told told_by(int end) {
     std::string text;
     std::array<char, 4096> piece;
-    for (ssize_t got = 0; (got = ::read(ends[0], piece.data(), piece.size())) > 0;)
+    for (ssize_t got = 0; (got = ::read(end, piece.data(), piece.size())) > 0;)
       text.append(piece.data(), static_cast<size_t>(got));
-    ::close(ends[0]);
+    ::close(end);
     Told told;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {

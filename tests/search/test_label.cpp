@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "plan/region.h"
 #include "search/label.h"
 
 namespace warploom::search {

@@ -7,16 +7,38 @@
 // measures, on cores that nobody else uses (`chrt -f 10` in front keeps others off them); without
 // the variable it is a quick look. WARPLOOM_GPU_OVERHEAD_OUT and Overhead.OnThe* are the same for
 // the GPU.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <ratio>
+#include <string>
 #include <thread>
+#include <vector>
 #include "../graph/builder.h"
 #include "archive/archive.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/family.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
+#include "search/search_space.h"
+#include "search/search_strategy.h"
 #include "search/tuning_session.h"
+#include "target/capabilities.h"
 #include "vendor/match.h"
+#include "verify/evaluator.h"
+#include "verify/setup.h"
 #include "verify/tolerance.h"
 
 namespace warploom::search {
@@ -101,68 +123,105 @@ json figures_of(const Case& one, const kernels::Work& work, const Costs& costs) 
           {"own_timed_runs_ms", rounded(middle(costs.timed))}};
 }
 
+// As a search of a minute screens (tuning_session.cpp).
+verify::Request screening(const LaunchList& list) {
+  return {.list = list,
+          .check_ms = 1200,
+          .beside_reference = false,
+          .min_samples = 3,
+          .max_samples = 30,
+          .timing_ms = 60};
+}
+
+// A problem as its candidates are judged and recorded.
+class Measured {
+ public:
+  Measured(const Place& place, const Case& one, archive::Archive& archive, SearchSpace space,
+           verify::Evaluator& evaluator)
+      : place_(place), one_(one), archive_(archive), space_(std::move(space)), judge_(evaluator) {}
+
+  // Judges one candidate after another, until so many count.
+  void run(size_t candidates) {
+    SearchStrategy strategy(space_, Strategy::beam, 1);
+    while (costs.added.size() < candidates) {
+      const auto schedule = strategy.next();
+      ASSERT_TRUE(schedule);
+      const auto list = space_.build(*schedule);
+      if (!list || !runtime::compile(*list)) continue;
+      ASSERT_NO_FATAL_FAILURE(judge(*schedule, *list));
+    }
+  }
+
+  Costs costs;
+
+ private:
+  void judge(const kernels::KernelConfig& schedule, const LaunchList& list) {
+    const verify::Request request = screening(list);
+    const auto start = steady_clock::now();
+    const auto verdict = judge_.judge(request);
+    const double judged_ms = ms_since(start);
+    ASSERT_TRUE(verdict && (verdict->accepted || place_.engine == Engine::cuda)) << schedule.text();
+    EXPECT_NE(verdict->error_found.code, ErrorCode::kCandidateWrong) << schedule.text();
+    if (!verdict->accepted) return;  // ptxas spills registers, say
+    const auto before = steady_clock::now();
+    ASSERT_TRUE(archive_.record(
+        {.problem = one_.name, .schedule = schedule.text(), .verdict = verify::to_json(*verdict)}));
+    const double own_ms = verdict->repeats * verdict->median_us / 1e3;
+    costs.recording.push_back(ms_since(before));
+    costs.timed.push_back(own_ms);
+    costs.added.push_back(judged_ms - own_ms + costs.recording.back());
+  }
+
+  const Place& place_;
+  const Case& one_;
+  archive::Archive& archive_;
+  SearchSpace space_;
+  verify::Evaluator& judge_;
+};
+
+// Others share the machine that tests run on: there the least disturbed candidate tells whether
+// something is badly wrong.
+void expect_low(const Place& place, const Case& one, const Costs& costs, bool measures) {
+  if (measures)
+    EXPECT_LT(middle(costs.added), place.most_ms) << one.name;
+  else
+    EXPECT_LT(*std::ranges::min_element(costs.added), 20 * place.most_ms) << one.name;
+}
+
+// Adds a problem's figures.
+void measure_one(const Place& place, const Case& one, archive::Archive& archive, json& figures) {
+  const bool measures = std::getenv(place.variable) != nullptr;
+  const auto primitive = graph::decompose(one.graph);
+  ASSERT_TRUE(primitive) << describe(primitive.error());
+  const SearchSpace space =
+      search_space_of({*primitive, Track::fp32}, *target::capabilities_of(place.target));
+  const kernels::Work work = kernels::work_of(space.region);
+  ASSERT_TRUE(archive.add_problem({one.name, one.name, "fp32", place.target, "", ""}));
+  const verify::Setup setup{.graph = *primitive,
+                            .engine = place.engine,
+                            .reference = vendor::match(*primitive, Track::fp32),
+                            .flops = work.flops > 0 ? work.flops : work.bytes};
+  auto evaluator = verify::Evaluator::start(setup);
+  ASSERT_TRUE(evaluator) << describe(evaluator.error());
+  figures["machine"] =
+      fmt::format("{}, {} cores", evaluator->ready().device, std::thread::hardware_concurrency());
+  Measured measured(place, one, archive, space, *evaluator);
+  const size_t candidates = figures["candidates_each"];
+  ASSERT_NO_FATAL_FAILURE(measured.run(candidates));
+  figures["problems"].push_back(figures_of(one, work, measured.costs));
+  if (work.bytes <= kMostBytes) expect_low(place, one, measured.costs, measures);
+}
+
 void measure(const Place& place, const std::vector<Case>& problems) {
   const ScratchFolder folder("overhead");
   ::setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
   auto archive = archive::Archive::open(folder.path() / "archive.sqlite");
   ASSERT_TRUE(archive);
   const char* const out = std::getenv(place.variable);
-  const size_t candidates = out ? 12 : 2;
   json figures = {
-      {"candidates_each", candidates}, {"bar_ms", place.most_ms}, {"problems", json::array()}};
-  for (const Case& one : problems) {
-    const auto primitive = graph::decompose(one.graph);
-    ASSERT_TRUE(primitive) << describe(primitive.error());
-    const SearchSpace space =
-        search_space_of({*primitive, Track::fp32}, *target::capabilities_of(place.target));
-    const kernels::Work work = kernels::work_of(space.region);
-    ASSERT_TRUE(archive->add_problem({one.name, one.name, "fp32", place.target, "", ""}));
-    const verify::Setup setup{.graph = *primitive,
-                              .engine = place.engine,
-                              .reference = vendor::match(*primitive, Track::fp32),
-                              .flops = work.flops > 0 ? work.flops : work.bytes};
-    auto evaluator = verify::Evaluator::start(setup);
-    ASSERT_TRUE(evaluator) << describe(evaluator.error());
-    figures["machine"] =
-        fmt::format("{}, {} cores", evaluator->ready().device, std::thread::hardware_concurrency());
-    SearchStrategy strategy(space, Strategy::beam, 1);
-    Costs costs;
-    while (costs.added.size() < candidates) {
-      const auto schedule = strategy.next();
-      ASSERT_TRUE(schedule);
-      const auto list = space.build(*schedule);
-      if (!list || !runtime::compile(*list)) continue;
-      // As a search of a minute screens (tuning_session.cpp).
-      const verify::Request request{.list = *list,
-                                    .check_ms = 1200,
-                                    .beside_reference = false,
-                                    .min_samples = 3,
-                                    .max_samples = 30,
-                                    .timing_ms = 60};
-      const auto start = steady_clock::now();
-      const auto verdict = evaluator->judge(request);
-      const double judged_ms = ms_since(start);
-      ASSERT_TRUE(verdict && (verdict->accepted || place.engine == Engine::cuda))
-          << schedule->text();
-      EXPECT_NE(verdict->error_found.code, ErrorCode::kCandidateWrong) << schedule->text();
-      if (!verdict->accepted) continue;  // ptxas spills registers, say
-      const auto before = steady_clock::now();
-      ASSERT_TRUE(archive->record({.problem = one.name,
-                                   .schedule = schedule->text(),
-                                   .verdict = verify::to_json(*verdict)}));
-      const double own_ms = verdict->repeats * verdict->median_us / 1e3;
-      costs.recording.push_back(ms_since(before));
-      costs.timed.push_back(own_ms);
-      costs.added.push_back(judged_ms - own_ms + costs.recording.back());
-    }
-    figures["problems"].push_back(figures_of(one, work, costs));
-    if (work.bytes > kMostBytes) continue;
-    // Others share the machine that tests run on: there the least disturbed candidate tells whether
-    // something is badly wrong.
-    EXPECT_LT(out ? middle(costs.added) : *std::ranges::min_element(costs.added),
-              out ? place.most_ms : 20 * place.most_ms)
-        << one.name;
-  }
+      {"candidates_each", out ? 12 : 2}, {"bar_ms", place.most_ms}, {"problems", json::array()}};
+  for (const Case& one : problems)
+    ASSERT_NO_FATAL_FAILURE(measure_one(place, one, *archive, figures));
   ::testing::Test::RecordProperty("figures", figures.dump());
   if (out) {
     ASSERT_TRUE(write_file(out, figures.dump(1) + "\n"));

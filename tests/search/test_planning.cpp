@@ -1,10 +1,25 @@
 // Planning as a search does it: what it costs, and who may end it.
 #include <gtest/gtest.h>
+#include <atomic>
+#include <functional>
+#include <set>
+#include <string>
 #include "../plan/planned_nets.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/kernel_config.h"
+#include "plan/fusion.h"
+#include "plan/limits.h"
+#include "plan/region.h"
 #include "search/judging.h"
 #include "search/optimize.h"
+#include "search/options.h"
+#include "search/search_space.h"
+#include "search/search_strategy.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
+#include "target/capabilities.h"
 
 namespace warploom::search {
 namespace {

@@ -1,10 +1,24 @@
 // Candidates that prepare what they make of constants, before a judge.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <set>
+#include <string>
 #include "../verify/fake_kernels.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/builder.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/family.h"
 #include "plan/prepare.h"
 #include "search/judging.h"
 #include "search/search_space.h"
 #include "search/search_strategy.h"
+#include "target/capabilities.h"
+#include "verify/evaluator.h"
+#include "verify/setup.h"
 
 namespace warploom::search {
 namespace {

@@ -1,5 +1,6 @@
 // For tests: integers that no float holds.
 #pragma once
+#include <array>
 #include "base/integers.h"
 #include "base/random.h"
 #include "graph/graph.h"

@@ -1,6 +1,9 @@
 // Small graphs of primitives by hand.
 #pragma once
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <array>
+#include <map>
 #include "../graph/builder.h"
 
 namespace warploom::test {
@@ -33,7 +36,7 @@ struct Net : graph::Builder {
     return add(graph::OpKind::Slice, {id, ints({begin}), ints({end}), ints({axis}), ints({step})});
   }
 
-  graph::Graph with(std::vector<graph::TensorId> outputs) {
+  graph::Graph with(const std::vector<graph::TensorId>& outputs) {
     for (const graph::TensorId id : outputs) output(id);
     const auto graph = graph::decompose(*finish());
     EXPECT_TRUE(graph.has_value()) << describe(graph.error());

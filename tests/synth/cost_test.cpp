@@ -1,7 +1,12 @@
 // What the predicted time counts of loads and stores by the threads themselves.
 #include <gtest/gtest.h>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "synth/solve.h"
+#include "synth/synthesize.h"
+#include "target/capabilities.h"
 #include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {

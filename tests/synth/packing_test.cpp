@@ -1,8 +1,20 @@
 // The order that synthesis chooses for packed tensors.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "layout/memory_layout.h"
 #include "synth/solve.h"
+#include "synth/synthesize.h"
+#include "target/capabilities.h"
 #include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {

@@ -1,8 +1,22 @@
 #include "synth/synthesize.h"
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
+#include "synth/sites.h"
 #include "synth/solve.h"
+#include "target/capabilities.h"
 #include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::synth {
 namespace {
@@ -34,6 +48,34 @@ const InstructionChoice& choice_of(const tile::Program& program, const Solution&
   throw std::out_of_range("no such copy");
 }
 
+// The pieces of ring_matmul: operands in global and shared memory, and the ring of the latter.
+struct RingMatmul {
+  TensorId A;
+  TensorId B;
+  TensorId sa;
+  TensorId sb;
+  tile::PipelineId ring;
+  int64_t depth;  // of a stage
+};
+
+void fill_ring(Builder& b, const RingMatmul& p) {
+  b.for_("k", 0, 256 / p.depth, 1, [&](const Index& k) {
+    b.produce(p.ring, [&] {
+      b.copy(b.tile(p.A, {0, k * p.depth}, {64, p.depth}), b.all(p.sa));
+      b.copy(b.tile(p.B, {0, k * p.depth}, {64, p.depth}), b.all(p.sb));
+    });
+  });
+}
+
+void multiply_from_ring(Builder& b, const RingMatmul& p, TensorId C) {
+  const TensorId acc = b.reg("acc", Dtype::f32, {64, 64});
+  b.fill(acc, 0);
+  b.for_("k", 0, 256 / p.depth, 1, [&](const Index&) {
+    b.consume(p.ring, 1, [&] { b.mma(acc, b.all(p.sa), b.all(p.sb), false, true); });
+  });
+  b.copy(b.all(acc), b.all(C));
+}
+
 // One 64×64×64 product per block, operands through a ring filled by another role.
 tile::Program ring_matmul(Dtype dtype, bool b_is_row_major_kn) {
   Builder b("mm");
@@ -44,24 +86,10 @@ tile::Program ring_matmul(Dtype dtype, bool b_is_row_major_kn) {
   const int64_t depth = 128 / bytes_of(dtype);
   const TensorId sa = b.shared("a", dtype, {64, depth});
   const TensorId sb = b.shared("b", dtype, {64, depth});
-  const auto ring = b.pipeline("ring", 2, {sa, sb});
+  const RingMatmul parts{A, B, sa, sb, b.pipeline("ring", 2, {sa, sb}), depth};
   b.roles([&] {
-    b.role("producer", 4, 0, [&] {
-      b.for_("k", 0, 256 / depth, 1, [&](const Index& k) {
-        b.produce(ring, [&] {
-          b.copy(b.tile(A, {0, k * depth}, {64, depth}), b.all(sa));
-          b.copy(b.tile(B, {0, k * depth}, {64, depth}), b.all(sb));
-        });
-      });
-    });
-    b.role("consumer", 4, 0, [&] {
-      const TensorId acc = b.reg("acc", Dtype::f32, {64, 64});
-      b.fill(acc, 0);
-      b.for_("k", 0, 256 / depth, 1, [&](const Index&) {
-        b.consume(ring, 1, [&] { b.mma(acc, b.all(sa), b.all(sb), false, true); });
-      });
-      b.copy(b.all(acc), b.all(C));
-    });
+    b.role("producer", 4, 0, [&] { fill_ring(b, parts); });
+    b.role("consumer", 4, 0, [&] { multiply_from_ring(b, parts, C); });
   });
   return b.finish();
 }

@@ -9,11 +9,20 @@
 // The second line gives the target, the error's code and words that the explanation must hold. The
 // line marked "here" is the error's place; lines marked "and here" stand in the explanation as
 // file:line. Every explanation says what was expected, what was found and what one can do.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <ostream>
 #include <sstream>
+#include <string>
+#include <vector>
+#include "base/error.h"
 #include "base/file.h"
 #include "kernels/lower.h"
 #include "support/paths.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
 
 namespace warploom::synth {

@@ -1,4 +1,9 @@
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+#include "layout/tv_layout.h"
 #include "synth/solve.h"
 #include "target/instruction.h"
 

@@ -1,5 +1,9 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <set>
+#include <string_view>
+#include "base/error.h"
+#include "layout/tv_layout.h"
 #include "target/capabilities.h"
 #include "target/instruction.h"
 

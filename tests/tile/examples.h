@@ -129,6 +129,12 @@ inline void consume_half(Builder& b, const MatmulShape& s, const MatmulParts& p,
   b.copy(b.all(acc), b.tile(p.c, {block(0) * s.bm + row, block(1) * s.bn}, {s.bm / 2, s.bn}));
 }
 
+// Each step of k into the slot that comes next.
+inline void produce_steps(Builder& b, const MatmulShape& s, const MatmulParts& p, PipelineId ab) {
+  b.for_("k", 0, tiles(s.k, s.bk), 1,
+         [&](const Index& k) { b.produce(ab, [&] { load_step(b, s, p, k); }); });
+}
+
 // A producer role and two consumer roles that share each slot: one multiplies the upper half of the
 // rows, one the lower.
 inline Program matmul_with_roles(const MatmulShape& s) {
@@ -138,10 +144,7 @@ inline Program matmul_with_roles(const MatmulShape& s) {
                           b.reg("acc1", Dtype::f32, {s.bm / 2, s.bn})};
   const PipelineId ab = b.pipeline("ab", s.stages, {p.slot_a, p.slot_b});
   b.roles([&] {
-    b.role("producer", 4, 40, [&] {
-      b.for_("k", 0, tiles(s.k, s.bk), 1,
-             [&](const Index& k) { b.produce(ab, [&] { load_step(b, s, p, k); }); });
-    });
+    b.role("producer", 4, 40, [&] { produce_steps(b, s, p, ab); });
     for (int half = 0; half < 2; ++half)
       b.role(half ? "lower" : "upper", 4, 232, [&] { consume_half(b, s, p, ab, acc[half], half); });
   });

@@ -1,7 +1,11 @@
 #include "tile/index.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstdint>
 #include "base/random.h"
 #include "tile/print.h"
+#include "tile/program.h"
 
 namespace warploom::tile {
 namespace {

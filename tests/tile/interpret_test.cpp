@@ -1,7 +1,20 @@
 #include "tile/interpret.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/value_op.h"
 #include "examples.h"
+#include "tile/build.h"
+#include "tile/index.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::tile {
@@ -363,12 +376,10 @@ TEST(Interpret, SlotsOfAnotherRoleThatNobodyConsumesAreUndefined) {
   const auto x = b.global("X", Dtype::f32, {2});
   const auto s = b.shared("s", Dtype::f32, {2});
   const auto p = b.pipeline("p", 2, {s});
+  const auto produce = [&](const Index&) { b.produce(p, [&] { b.copy(b.all(x), b.all(s)); }); };
   int line = 0;
   b.roles([&] {
-    b.role("producer", 4, 0, [&] {
-      b.for_("k", 0, 2, 1,
-             [&](const Index&) { b.produce(p, [&] { b.copy(b.all(x), b.all(s)); }); });
-    });
+    b.role("producer", 4, 0, [&] { b.for_("k", 0, 2, 1, produce); });
     b.role("consumer", 4, 0, [&] { line = (b.consume(p, 0, [] {}), __LINE__); });
   });
   expect_undefined(b.finish(), line, "'p'");

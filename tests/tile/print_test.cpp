@@ -1,7 +1,23 @@
 #include "tile/print.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/value_op.h"
 #include "examples.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/interpret.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::tile {

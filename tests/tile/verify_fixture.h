@@ -1,9 +1,13 @@
 // What tests of the verifier share: programs that are accepted, or refused at a place.
 #pragma once
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <filesystem>
 #include <string>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "tile/build.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::tile {

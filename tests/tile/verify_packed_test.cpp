@@ -1,5 +1,8 @@
 // Packed tensors: global tensors whose order synthesis chooses.
 #include <gtest/gtest.h>
+#include "base/dtype.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "verify_fixture.h"
 
 namespace warploom::tile {

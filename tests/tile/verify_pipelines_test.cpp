@@ -1,5 +1,7 @@
 // Pipelines and roles.
 #include <gtest/gtest.h>
+#include "base/dtype.h"
+#include "tile/program.h"
 #include "verify_fixture.h"
 
 namespace warploom::tile {

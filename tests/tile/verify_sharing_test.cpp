@@ -1,5 +1,8 @@
 // What the blocks of a cluster and of a grid share: multicast, peers, flags, sums.
 #include <gtest/gtest.h>
+#include "base/dtype.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "verify_fixture.h"
 
 namespace warploom::tile {

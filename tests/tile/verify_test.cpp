@@ -1,6 +1,11 @@
 #include "tile/verify.h"
 #include <gtest/gtest.h>
+#include "base/dtype.h"
+#include "base/value_op.h"
 #include "examples.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 #include "verify_fixture.h"
 
 namespace warploom::tile {

@@ -1,8 +1,13 @@
 // Windows: overlapping views of a pipeline's tensor.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include "base/error.h"
 #include "examples.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
+#include "tile/program.h"
 #include "tile/verify.h"
 
 namespace warploom::tile {

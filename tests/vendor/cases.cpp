@@ -1,4 +1,12 @@
 #include "cases.h"
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
 
 namespace warploom::vendor {
 namespace {

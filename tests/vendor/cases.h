@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 #include <functional>
+#include <optional>
 #include "../graph/builder.h"
 #include "base/random.h"
 #include "graph/reference.h"
@@ -43,27 +44,49 @@ inline std::vector<std::byte> filled(const graph::Tensor& tensor, uint64_t seed)
   return bytes;
 }
 
-// The relative Frobenius error of a reference on random inputs, the worst output's; nothing with a
-// failed expectation.
-inline std::optional<double> error_of(runtime::Executor& device, const graph::Graph& graph,
-                                      const runtime::Runnable& reference,
-                                      const std::vector<std::vector<std::byte>>& inputs) {
+// Buffers of a graph's inputs, filled, and of its outputs, poisoned.
+inline runtime::Bindings buffers_of(runtime::Executor& device, const graph::Graph& graph,
+                                    const std::vector<std::vector<std::byte>>& inputs) {
   runtime::Bindings buffers;
-  std::vector<graph::Bytes> bytes;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto size = static_cast<int64_t>(inputs[i].size());
     auto buffer = device.allocate(size);
     EXPECT_TRUE(buffer && device.upload(*buffer, inputs[i].data(), size));
     buffers[graph.tensor(graph.inputs[i]).name] = *buffer;
-    bytes.push_back(inputs[i]);
   }
   for (const TensorId id : graph.outputs) {
     auto buffer = device.allocate(graph::byte_count(graph.tensor(id)));
     EXPECT_TRUE(buffer && device.fill(*buffer, runtime::kPoison));
     buffers[graph.tensor(id).name] = *buffer;
   }
+  return buffers;
+}
+
+// What a reference computed of an output, against its truth; where that is no number, or the same
+// infinity, nothing counts.
+inline double frobenius_error(const std::vector<std::byte>& found, Dtype dtype,
+                              const std::vector<double>& truth) {
+  double error = 0;
+  double norm = 0;
+  for (size_t i = 0; i < truth.size(); ++i) {
+    const double expected = truth[i];
+    const double got = load_as_double(dtype, found.data(), i);
+    if (!std::isfinite(expected) && (got == expected || std::isnan(expected))) continue;
+    error += (got - expected) * (got - expected);
+    norm += expected * expected;
+  }
+  return norm > 0 ? std::sqrt(error / norm) : std::sqrt(error);
+}
+
+// The relative Frobenius error of a reference on random inputs, the worst output's; nothing with a
+// failed expectation.
+inline std::optional<double> error_of(runtime::Executor& device, const graph::Graph& graph,
+                                      const runtime::Runnable& reference,
+                                      const std::vector<std::vector<std::byte>>& inputs) {
+  runtime::Bindings buffers = buffers_of(device, graph, inputs);
   const auto call = reference.bind(buffers);
   EXPECT_TRUE(call) << describe(call.error());
+  const std::vector<graph::Bytes> bytes(inputs.begin(), inputs.end());
   const auto truth = graph::evaluate(graph, bytes);
   EXPECT_TRUE(truth) << describe(truth.error());
   if (!call || !truth) return std::nullopt;
@@ -75,16 +98,7 @@ inline std::optional<double> error_of(runtime::Executor& device, const graph::Gr
     const graph::Tensor& tensor = graph.tensor(graph.outputs[o]);
     std::vector<std::byte> found(static_cast<size_t>(graph::byte_count(tensor)));
     EXPECT_TRUE(device.download(buffers[tensor.name], found.data(), std::ssize(found)));
-    double error = 0;
-    double norm = 0;
-    for (size_t i = 0; i < (*truth)[o].size(); ++i) {
-      const double expected = (*truth)[o][i];
-      const double got = load_as_double(tensor.dtype, found.data(), i);
-      if (!std::isfinite(expected) && (got == expected || std::isnan(expected))) continue;
-      error += (got - expected) * (got - expected);
-      norm += expected * expected;
-    }
-    worst = std::max(worst, norm > 0 ? std::sqrt(error / norm) : std::sqrt(error));
+    worst = std::max(worst, frobenius_error(found, tensor.dtype, (*truth)[o]));
   }
   return worst;
 }

@@ -1,6 +1,16 @@
+#include <memory>
+#include "base/error.h"
 #include "cases.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
+#include "vendor/make.h"
+#include "vendor/match.h"
 #include "vendor/plain.h"
+#include "vendor/problem.h"
+#include "vendor/program.h"
 
 namespace warploom::vendor {
 namespace {

@@ -1,6 +1,18 @@
 // The references that only a GPU can show. Skipped, with the reason, where there is none.
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "cases.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
 #include "runtime/driver.h"
+#include "runtime/executor.h"
+#include "vendor/make.h"
+#include "vendor/match.h"
+#include "vendor/problem.h"
 
 namespace warploom::vendor {
 namespace {

@@ -1,5 +1,6 @@
 #include "vendor/libraries.h"
 #include <gtest/gtest.h>
+#include "runtime/library.h"
 #include "vendor/cudnn.h"
 #include "vendor/dnnl.h"
 

@@ -1,9 +1,22 @@
+#include "vendor/match.h"
+#include <fmt/format.h>
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/rendered.h"
 #include "cases.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
 #include "runtime/compile.h"
 #include "vendor/libraries.h"
+#include "vendor/make.h"
 #include "vendor/plain.h"
+#include "vendor/problem.h"
 
 namespace warploom::vendor {
 namespace {

@@ -72,11 +72,12 @@ inline const std::map<std::string, std::string>& bodies() {
       // Leaves the output as it is where it looks as if it were there already.
       {"stale", "if (c[0] == c[0] && c[N / 2] == c[N / 2]) return; " + kRight},
       // Counts its calls far below the top of its stack, and has had enough of them one day.
-      {"counts_stack", "volatile int* count = (volatile int*)((char*)__builtin_frame_address(0) - "
-                       "65536); if (count[0] == 0x5ca1ab1e && count[1] > M) return; if (count[0] != "
-                       "0x5ca1ab1e) { count[0] = 0x5ca1ab1e; count[1] = 0; } count[1] = count[1] + "
-                       "1; " +
-                           kRight},
+      {"counts_stack",
+       "volatile int* count = (volatile int*)((char*)__builtin_frame_address(0) - "
+       "65536); if (count[0] == 0x5ca1ab1e && count[1] > M) return; if (count[0] != "
+       "0x5ca1ab1e) { count[0] = 0x5ca1ab1e; count[1] = 0; } count[1] = count[1] + "
+       "1; " +
+           kRight},
       {"thread_local", "static thread_local int calls; ++calls; " + kRight},
       {"counts", "static int calls; if (++calls > 15 * M) return; " + kRight},
       {"constructor",

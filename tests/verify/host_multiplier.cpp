@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 #include <thread>
+#include <vector>
 #include "verify/gpu_products.h"
 #include "verify/peer.h"
 

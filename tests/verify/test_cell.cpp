@@ -35,10 +35,11 @@ struct Held {
 
 Held held(const std::string& body, int threads = 1) {
   Held made;
-  const std::string text = "#include <cmath>\n#include <cstdlib>\n#include <cstring>\nextern \"C\" void kernel(void* "
-                           "const* buffers, long long block, void* scratch) {\n"
-                           "int* out = (int*)buffers[0];\n" +
-                           body + "\n}\n";
+  const std::string text =
+      "#include <cmath>\n#include <cstdlib>\n#include <cstring>\nextern \"C\" void kernel(void* "
+      "const* buffers, long long block, void* scratch) {\n"
+      "int* out = (int*)buffers[0];\n" +
+      body + "\n}\n";
   const auto image = runtime::compile_shared_object(text, runtime::kCpuCompileFlags, "cpu",
                                                     std::chrono::minutes(1));
   EXPECT_TRUE(image) << (image ? "" : image.error().message);
@@ -72,8 +73,9 @@ TEST(Cell, RunsEveryBlockOnceOnAllThreads) {
 }
 
 TEST(Cell, CallsThisMachinesMathematics) {
-  Held one = held("((float*)out)[0] = std::exp(((float*)out)[1]); ((double*)out)[1] = "
-                  "std::pow(((double*)out)[2], 0.37); ((float*)out)[6] = std::erf(0.5f);");
+  Held one = held(
+      "((float*)out)[0] = std::exp(((float*)out)[1]); ((double*)out)[1] = "
+      "std::pow(((double*)out)[2], 0.37); ((float*)out)[6] = std::erf(0.5f);");
   ASSERT_TRUE(one.cell);
   auto* const floats = reinterpret_cast<float*>(one.values());
   auto* const doubles = reinterpret_cast<double*>(one.values());
@@ -86,8 +88,9 @@ TEST(Cell, CallsThisMachinesMathematics) {
 }
 
 TEST(Cell, EndsAtASystemCall) {
-  Held one = held("long r; asm volatile(\"syscall\" : \"=a\"(r) : \"a\"(39L) : \"rcx\", \"r11\"); "
-                  "out[0] = (int)r;");
+  Held one = held(
+      "long r; asm volatile(\"syscall\" : \"=a\"(r) : \"a\"(39L) : \"rcx\", \"r11\"); "
+      "out[0] = (int)r;");
   ASSERT_TRUE(one.cell);
   const auto us = one.call();
   ASSERT_FALSE(us);
@@ -228,8 +231,9 @@ TEST(Cell, MapsNothingBeyondWhatIsBound) {
 }
 
 TEST(Cell, ItsCodeCannotBeWritten) {
-  Held one = held("unsigned long at; asm volatile(\"lea 0(%%rip), %0\" : \"=r\"(at)); "
-                  "*(volatile char*)at = 1;");
+  Held one = held(
+      "unsigned long at; asm volatile(\"lea 0(%%rip), %0\" : \"=r\"(at)); "
+      "*(volatile char*)at = 1;");
   ASSERT_TRUE(one.cell);
   const auto us = one.call();
   ASSERT_FALSE(us);

@@ -1,7 +1,19 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <numeric>
+#include <span>
+#include <vector>
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "graph/ranges.h"
 #include "graph/reference.h"
 #include "verify/inputs.h"
 

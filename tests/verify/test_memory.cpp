@@ -1,5 +1,10 @@
 // What is free: memory that another process had comes back by and by.
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+#include "base/error.h"
 #include "verify/judge.h"
 
 namespace warploom::verify {

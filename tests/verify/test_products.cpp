@@ -1,18 +1,31 @@
 // Products of the oracle in a process of their own: on a GPU where there is one, and everywhere by
 // the same text on the host.
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <numeric>
+#include <vector>
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "graph/track.h"
 #include "host_multiplier.h"
+#include "runtime/compile.h"
 #include "runtime/compilers.h"
 #include "runtime/executor.h"
 #include "vendor/plain.h"
 #include "verify/evaluator.h"
 #include "verify/gpu_products.h"
+#include "verify/inputs.h"
 
 namespace warploom::verify {
 namespace {

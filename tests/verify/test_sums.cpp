@@ -1,8 +1,19 @@
 // Sums of outputs with random signs: honest rounding passes, one wrong element in its line does
 // not.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
+#include "verify/inputs.h"
 #include "verify/tolerance.h"
 
 namespace warploom::verify {

@@ -1,9 +1,22 @@
 #include <gtest/gtest.h>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "base/value_op.h"
 #include "fake_kernels.h"
+#include "graph/builder.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "graph/track.h"
 #include "verify/inputs.h"
 #include "verify/tolerance.h"
 

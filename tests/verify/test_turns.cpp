@@ -1,5 +1,14 @@
 // Judgements of times, of samples that are given.
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "runtime/noise.h"
+#include "runtime/standing.h"
+#include "runtime/timing.h"
+#include "verify/evaluator.h"
 #include "verify/turns.h"
 
 namespace warploom::verify {

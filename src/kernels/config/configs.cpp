@@ -1,5 +1,8 @@
 #include "kernels/config/configs.h"
 #include <algorithm>
+#include <span>
+#include <string_view>
+#include "kernels/config/kernel_config.h"
 
 namespace warploom::kernels {
 #define CONFIG_NAME MatmulWgmmaConfig

@@ -1,6 +1,7 @@
 // The families' configs, a struct each, made of the tables beside this file, and the kinds that
 // their fields choose among.
 #pragma once
+#include <span>
 #include "kernels/config/kernel_config.h"
 
 namespace warploom::kernels {

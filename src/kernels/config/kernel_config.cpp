@@ -2,6 +2,15 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 #include "base/hash.h"
 
 namespace warploom::kernels {
@@ -62,8 +71,10 @@ bool KernelConfig::set(std::string_view name, int64_t value) {
 
 std::string KernelConfig::text() const {
   std::string out = family();
-  for (size_t i = 0; i < size(); ++i)
-    out += fmt::format(" {}={}", field(i).name, field(i).text_of(get(i)));
+  for (size_t i = 0; i < size(); ++i) {
+    const FieldInfo& info = field(i);
+    out += fmt::format(" {}={}", info.name, info.text_of(get(i)));
+  }
   return out;
 }
 
@@ -80,8 +91,10 @@ bool operator==(const KernelConfig& a, const KernelConfig& b) {
 
 nlohmann::json to_json(const KernelConfig& config) {
   nlohmann::json fields = nlohmann::json::object();
-  for (size_t i = 0; i < config.size(); ++i)
-    fields[std::string(config.field(i).name)] = config.field(i).json_of(config.get(i));
+  for (size_t i = 0; i < config.size(); ++i) {
+    const FieldInfo& info = config.field(i);
+    fields[std::string(info.name)] = info.json_of(config.get(i));
+  }
   return {{"family", config.family()}, {"fields", fields}};
 }
 }  // namespace warploom::kernels

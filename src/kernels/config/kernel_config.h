@@ -8,7 +8,8 @@
 //   KernelConfig config = MatmulWgmmaConfig{.block_m = 256, .scheduler = Scheduler::stream_k};
 //   config.as<MatmulWgmmaConfig>().block_m                     // 256, by the family itself
 //   config.text()     // "matmul_wgmma block_m=256 … scheduler=stream_k …", the archive's key
-//   config.set("stages", 3); config.get("scheduler")           // fields as numbers: 2 is stream_k
+//   config.set("stages", 3)                // true: the family has such a field
+//   config.get("scheduler")                // 2: fields as numbers, 2 is stream_k
 //
 // A field is an integer, a flag (0 or 1) or one of an enum's words, whose number is the
 // enumerator's. Reading texts and JSON, old ones too: reader.h.
@@ -87,7 +88,7 @@ class KernelConfig {
 
   // By a name, today's or an earlier one; nothing, or false, where the family has no such field.
   std::optional<int64_t> get(std::string_view name) const;
-  bool set(std::string_view name, int64_t value);
+  [[nodiscard]] bool set(std::string_view name, int64_t value);
 
   // "matmul_wgmma block_m=128 block_n=256 …": every field in the table's order. Stable: the key of
   // archives.

@@ -3,8 +3,17 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/nearest.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
 
 namespace warploom::kernels {
 namespace {
@@ -91,31 +100,38 @@ Result<RawConfig> read_raw(const nlohmann::json& json) {
   }
 }
 
+namespace {
+std::string expected_of(const FieldInfo& field) {
+  if (field.words.empty()) return fmt::format("{}=INTEGER", field.name);
+  return fmt::format("{}: one of {}", field.name, fmt::join(field.words, ", "));
+}
+}  // namespace
+
 Result<KernelConfig> config_of(const RawConfig& raw, const ConfigType& type) {
   KernelConfig config(type);
   std::vector<bool> given(type.fields.size(), false);
   for (const auto& [name, text] : raw.fields) {
     const auto index = type.find(name);
-    if (!index)
+    if (!index) {
+      const std::vector<std::string> names = type.names();
       return fail({ErrorCode::kScheduleIllegal, "the family has no field of this name", raw.family,
-                   fmt::format("{}", fmt::join(type.names(), ", ")), name,
-                   did_you_mean(name, type.names(), kSeeFields)});
+                   fmt::format("{}", fmt::join(names, ", ")), name,
+                   did_you_mean(name, names, kSeeFields)});
+    }
     const FieldInfo& field = type.fields[*index];
     const auto value = field.value_of(text);
     if (!value)
       return fail({ErrorCode::kPlanInvalid, "a field has no such value", raw.family,
-                   field.words.empty()
-                       ? fmt::format("{}=INTEGER", field.name)
-                       : fmt::format("{}: one of {}", field.name, fmt::join(field.words, ", ")),
-                   text, kSeeFields});
+                   expected_of(field), text, kSeeFields});
     given[*index] = true;
     config.set(*index, *value);
   }
-  for (size_t i = 0; i < type.fields.size(); ++i)
-    if (type.fields[i].required && !given[i])
-      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing", raw.family,
-                   fmt::format("{}: {}", type.fields[i].name, type.fields[i].meaning), "none",
-                   kSeeFields});
+  for (size_t i = 0; i < type.fields.size(); ++i) {
+    const FieldInfo& field = type.fields[i];
+    if (!field.required || given[i]) continue;
+    return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing", raw.family,
+                 fmt::format("{}: {}", field.name, field.meaning), "none", kSeeFields});
+  }
   return config;
 }
 

@@ -10,6 +10,7 @@
 //      is   conv_wgmma block_m=64 … tile_p=4
 #pragma once
 #include <map>
+#include <nlohmann/json.hpp>
 #include "base/error.h"
 #include "kernels/config/configs.h"
 

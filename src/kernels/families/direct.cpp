@@ -9,14 +9,37 @@
 // together at the end, and that short ones (a window's) may be written out. Where a tensor is read
 // outside, the padding of the copy is its value.
 #include "kernels/families/direct.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/value_op.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/loop_kernel.h"
+#include "kernels/pieces/loop_nest_tiling.h"
+#include "kernels/pieces/loop_tile.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace direct {
 namespace {
 using F = DirectConfig::Field;
 using Check = Checks<DirectConfig>;
+
+// What says how large a tile is, and what else a product takes.
+constexpr std::initializer_list<F> kTileFields = {F::tile_x, F::tile_y, F::reduction_tile,
+                                                  F::row_by_row};
+constexpr std::initializer_list<F> kProductFields = {F::blocked_product, F::rows_per_product};
 
 // Whether the target computes with all that a nest loads, stores and combines.
 bool computes(const LoopNest& nest, const Capabilities& capabilities) {
@@ -33,8 +56,9 @@ bool computes(const LoopNest& nest, const Capabilities& capabilities) {
   const auto scans_integers = [](const Expr& value) {
     return value.integers && value.kind == Kind::scan;
   };
-  return std::ranges::all_of(nest.loads, loads) && std::ranges::all_of(nest.outputs, stores) &&
-         !(capabilities.gpu && std::ranges::any_of(nest.values, scans_integers));
+  if (!std::ranges::all_of(nest.loads, loads)) return false;
+  if (!std::ranges::all_of(nest.outputs, stores)) return false;
+  return !capabilities.gpu || std::ranges::none_of(nest.values, scans_integers);
 }
 
 // Of all nests of a region; none where the family does not cover one of them.
@@ -85,8 +109,8 @@ class Direct final : public Family {
     checks.require(least >= 1,
                    {F::tile_x, F::tile_y, F::reduction_tile, F::unroll, F::warps, F::ctas_per_scan},
                    "tiles, unroll and, on a GPU, warps of at least 1", least);
-    checks.require(!capabilities_.gpu || !s.nontemporal_store, {F::nontemporal_store},
-                   "nontemporal_store=0 on a GPU", 1);
+    const bool stores_plainly = !capabilities_.gpu || !s.nontemporal_store;
+    checks.require(stores_plainly, {F::nontemporal_store}, "nontemporal_store=0 on a GPU", 1);
     if (least < 1) return std::move(checks).failed();
     for (const LoopNestTiling& tiling : tilings_) {
       const Tile tile(tiling, s, capabilities_.gpu);
@@ -135,14 +159,15 @@ class Direct final : public Family {
       beside *= tile.extents[a];
     }
     const int64_t resident = ceil_div(all, capabilities_.num_sms);
-    checks.require(tiling.scanned != tiling.roles.x || beside == 1,
-                   {F::ctas_per_scan, F::tile_y, F::row_by_row},
+    const bool one_line = tiling.scanned != tiling.roles.x || beside == 1;
+    checks.require(one_line, {F::ctas_per_scan, F::tile_y, F::row_by_row},
                    "tile_y=1 where lines along x are scanned together", beside);
-    checks.require(along >= 2 && (ctas - 1) * along < tiling.nest.axes[*tiling.scanned],
-                   {F::ctas_per_scan, F::tile_x, F::tile_y, F::row_by_row},
+    const int64_t line = tiling.nest.axes[*tiling.scanned];
+    const bool tile_each = along >= 2 && (ctas - 1) * along < line;
+    checks.require(tile_each, {F::ctas_per_scan, F::tile_x, F::tile_y, F::row_by_row},
                    "ctas_per_scan=1, or a tile of the line for every CTA", along);
-    checks.require(resident <= kScanCtasPerSm && resident * s.warps <= 32,
-                   {F::ctas_per_scan, F::tile_x, F::tile_y, F::row_by_row, F::warps},
+    const bool run_together = resident <= kScanCtasPerSm && resident * s.warps <= 32;
+    checks.require(run_together, {F::ctas_per_scan, F::tile_x, F::tile_y, F::row_by_row, F::warps},
                    "no more CTAs that scan together than multiprocessors hold: 4 and 32 warps each",
                    all);
   }
@@ -153,7 +178,8 @@ class Direct final : public Family {
     const bool has_rows = !y || (y != tiling.scanned && s.tile_y <= tiling.nest.axes[*y]);
     const bool in_registers = !capabilities_.gpu && !is_product(tiling, s);
     const bool serves = in_registers && has_rows && s.tile_y >= 2 && s.rows_per_product <= 1;
-    checks.require(!s.row_by_row || serves,
+    const bool may_take_rows = !s.row_by_row || serves;
+    checks.require(may_take_rows,
                    {F::row_by_row, F::tile_y, F::blocked_product, F::rows_per_product},
                    "row_by_row=1 on a CPU without products, of 2 rows or more that no scan goes "
                    "along",
@@ -169,7 +195,8 @@ class Direct final : public Family {
     const int64_t x = tile.extents[*tiling.roles.x];
     const int64_t elements = m * x * z;
     const bool plain = m > 1 && x > 1 && s.unroll == 1 && s.reduction_tile == 1;
-    checks.require(plain && z >= 1 && depth >= 1 && elements <= 32768,
+    const bool sized = z >= 1 && depth >= 1 && elements <= 32768;
+    checks.require(plain && sized,
                    {F::blocked_product, F::tile_x, F::tile_y, F::reduction_tile, F::row_by_row,
                     F::unroll, F::rows_per_product, F::block_k},
                    "tile_x and tile_y of at least 2, unroll=1 reduction_tile=1, at most 32768 "
@@ -177,44 +204,43 @@ class Direct final : public Family {
                    elements);
     const MaybeAxis rows = tiling.roles.z;
     const bool within = z <= 1 || (rows && z <= tiling.nest.axes[*rows]);
-    checks.require(within, {F::blocked_product, F::rows_per_product},
-                   "rows_per_product within its axis", z);
-    checks.require(z <= 1 || !varies_along_rows_alone(tiling),
-                   {F::blocked_product, F::rows_per_product},
+    checks.require(within, kProductFields, "rows_per_product within its axis", z);
+    checks.require(z <= 1 || !varies_along_rows_alone(tiling), kProductFields,
                    "rows_per_product=1 where a value varies along the rows and not along x", z);
-    checks.require_fits(4 * (m + x * z + 32) * depth * tiling.product->taps + 8192,
-                        capabilities_.shared_bytes,
+    const int64_t floats = (m + x * z + 32) * depth * tiling.product->taps;  // of both operands
+    checks.require_fits(4 * floats + 8192, capabilities_.shared_bytes,
                         {F::blocked_product, F::tile_x, F::tile_y, F::reduction_tile, F::row_by_row,
                          F::rows_per_product, F::block_k});
   }
 
   static bool varies_along_rows_alone(const LoopNestTiling& tiling) {
     const MaybeAxis rows = tiling.roles.z;
-    return std::ranges::any_of(tiling.nest.values, [&](const Expr& value) {
-      return value.kind == Kind::index ||
-             (rows && value.varies[*rows] && !value.varies[*tiling.roles.x]);
-    });
+    const auto varies_alone = [&](const Expr& value) {
+      if (value.kind == Kind::index) return true;
+      return rows && value.varies[*rows] && !value.varies[*tiling.roles.x];
+    };
+    return std::ranges::any_of(tiling.nest.values, varies_alone);
   }
 
   void check_tile(Check& checks, const DirectConfig& s, const Tile& tile) const {
     const LoopNestTiling& tiling = tile.tiling;
     const bool gpu = capabilities_.gpu;
-    checks.require(tile.is_within, {F::tile_x, F::tile_y, F::reduction_tile, F::row_by_row},
-                   "a tile no larger than its axes", tile.elements);
+    checks.require(tile.is_within, kTileFields, "a tile no larger than its axes", tile.elements);
     check_unused_product(checks, s, tiling);
     checks.require(tile.bodies <= 64, {F::unroll}, "at most 64 bodies written out", tile.bodies);
-    const bool multiplies = std::ranges::any_of(tiling.nest.values, [](const Expr& v) {
+    const auto is_product_of_all = [](const Expr& v) {
       return v.kind == Kind::reduce && v.op == ValueOp::mul;
-    });
-    checks.require(!multiplies || !tiling.roles.reduction || s.reduction_tile <= 1,
-                   {F::reduction_tile}, "reduction_tile=1 for a product of all elements",
-                   s.reduction_tile);
-    checks.require(takes_boxes(tiling, tile.extents),
-                   {F::tile_x, F::tile_y, F::reduction_tile, F::row_by_row},
+    };
+    const bool multiplies = std::ranges::any_of(tiling.nest.values, is_product_of_all);
+    const bool one_by_one = !tiling.roles.reduction || s.reduction_tile <= 1;
+    checks.require(!multiplies || one_by_one, {F::reduction_tile},
+                   "reduction_tile=1 for a product of all elements", s.reduction_tile);
+    checks.require(takes_boxes(tiling, tile.extents), kTileFields,
                    "tiles that are boxes of every tensor", tile.elements);
     const int64_t threads = s.warps * 32;
     const bool enough = tile.elements >= threads || s.warps <= 1;
-    checks.require(!gpu || (tile.elements <= threads * 32 && enough),
+    const bool few_each = tile.elements <= threads * 32 && enough;
+    checks.require(!gpu || few_each,
                    {F::tile_x, F::tile_y, F::reduction_tile, F::row_by_row, F::warps},
                    "1 to 32 elements a thread", tile.elements);
     checks.require(gpu || tile.elements <= 8192,
@@ -226,10 +252,10 @@ class Direct final : public Family {
   static void check_unused_product(Check& checks, const DirectConfig& s,
                                    const LoopNestTiling& tiling) {
     const bool unset = s.rows_per_product <= 1 && s.block_k <= 0;
-    const bool first =
-        tiling.product && s.rows_per_product == 1 && s.block_k == product_depths(tiling).front();
-    checks.require(is_product(tiling, s) || unset || first,
-                   {F::blocked_product, F::rows_per_product, F::block_k},
+    const bool one_row = tiling.product && s.rows_per_product == 1;
+    const bool first = one_row && s.block_k == product_depths(tiling).front();
+    const bool as_it_comes = is_product(tiling, s) || unset || first;
+    checks.require(as_it_comes, {F::blocked_product, F::rows_per_product, F::block_k},
                    "rows_per_product and block_k as they come without products", s.block_k);
   }
 
@@ -282,8 +308,12 @@ void add_program(Family::Programs& out, const std::string& name, LoopNest nest, 
   // A tile for everyone.
   while (wide > 64 && elements < high * wide * capabilities.num_sms) wide /= 2;
   const int64_t warps = std::clamp<int64_t>(high * wide / 128, 1, 8);
-  const DirectConfig config{
-      .tile_x = wide, .tile_y = high, .reduction_tile = 1, .unroll = 32, .warps = warps};
+  DirectConfig config;
+  config.tile_x = wide;
+  config.tile_y = high;
+  config.reduction_tile = 1;
+  config.unroll = 32;
+  config.warps = warps;
   add_loop_kernel(out, tiling, options_of(tiling, config, capabilities), capabilities, name);
 }
 }  // namespace direct

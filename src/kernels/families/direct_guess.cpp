@@ -1,7 +1,14 @@
 // A guess of the time that the kernels of the family `direct` take on a CPU, for configs to be
 // tried in a good order. Cycles are those of one core.
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+#include "kernels/config/configs.h"
 #include "kernels/families/direct.h"
+#include "kernels/family.h"
+#include "kernels/pieces/loop_nest_tiling.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels::direct {
 namespace {
@@ -46,7 +53,8 @@ class Guess {
     const double taps = static_cast<double>(product.taps);
     const double deep = taps > 1 ? taps : static_cast<double>(s_.block_k);
     const double vectors = std::ceil(x * rows / lanes_);
-    const double copied = std::ceil(x / lanes_) * (product.b.in_bounds ? 2 : 4) + 1;
+    const double cycles_a_vector = product.b.in_bounds ? 2 : 4;
+    const double copied = std::ceil(x / lanes_) * cycles_a_vector + 1;
     const double multiplied = m * vectors * (0.5 + 1.5 / deep);
     const double trip = multiplied + 2 * m / lanes_ + rows * copied;
     return count(true) * product.part * trip + m * vectors * 4;
@@ -99,18 +107,17 @@ class Guess {
     const bool is_vectors = own && own == inner && stride_along(load, own) == 1 && tile_[*own] != 1;
     if (extent.elements > 1 && !is_vectors) {
       const bool is_pairs = own == inner && stride_along(load, own) == 2;
-      cycles = is_pairs && is_fused
-                   ? 3 * vectors
-                   : extent.elements * cycles_an_element(own, extent.row, is_pairs);
+      cycles = extent.elements * cycles_an_element(own, extent.row, is_pairs);
+      if (is_pairs && is_fused) cycles = 3 * vectors;
     }
     if (load.in_bounds) return cycles;
     return is_fused ? cycles + 2 * vectors : cycles * 2 + 10;
   }
 
   double cycles_an_element(MaybeAxis own, double row, bool is_pairs) const {
-    const bool is_transposed_in_registers = own && own == tiling_.roles.y &&
-                                            std::fmod(tile_[*own], 8) == 0 &&
-                                            std::fmod(row, lanes_) == 0;
+    const bool along_y = own && own == tiling_.roles.y;
+    const bool is_transposed_in_registers =
+        along_y && std::fmod(tile_[*own], 8) == 0 && std::fmod(row, lanes_) == 0;
     if (is_transposed_in_registers) return 0.4;
     return is_pairs ? 0.3 : 1.5;
   }

@@ -1,6 +1,17 @@
 // The values that the fields of the family `direct` may take.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "kernels/config/configs.h"
 #include "kernels/families/direct.h"
+#include "kernels/family.h"
 #include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_nest_tiling.h"
 
 namespace warploom::kernels::direct {
 namespace {
@@ -17,36 +28,30 @@ class SpaceMaker {
     const bool one = tilings_.size() == 1;
     const bool may_multiply = !gpu && one && tilings_[0].product;
     const Values wide = widths();
-    const Values rows =
-        may_multiply ? Values{64, 128, 256, 32, 16, 8, 4, 1} : Values{1, 2, 4, 8, 16, 32, 64};
+    Values rows = {1, 2, 4, 8, 16, 32, 64};
+    if (may_multiply) rows = {64, 128, 256, 32, 16, 8, 4, 1};
     const Values reduced = sizes.reduction == 1 ? Values{1} : wide;
     const bool has_window = sizes.window > 1 && sizes.window <= 49;
-    Space space{
-        std::string(DirectConfig::type().family),
-        {offered(F::tile_x, fitting(sizes.x, wide)), offered(F::tile_y, fitting(sizes.y, rows)),
-         offered(F::reduction_tile, fitting(sizes.reduction, reduced)),
-         offered(F::unroll, has_window ? Values{8, 1} : Values{1})}};
-    if (gpu) space.fields.push_back(offered(F::warps, {4, 8, 2, 1, 16}));
-    if (gpu && one && tilings_[0].scanned)
-      space.fields.push_back(offered(F::ctas_per_scan, scan_ctas()));
+    Space space{std::string(DirectConfig::type().family), {}};
+    space.offer<DirectConfig>(F::tile_x, fitting(sizes.x, wide));
+    space.offer<DirectConfig>(F::tile_y, fitting(sizes.y, rows));
+    space.offer<DirectConfig>(F::reduction_tile, fitting(sizes.reduction, reduced));
+    space.offer<DirectConfig>(F::unroll, has_window ? Values{8, 1} : Values{1});
+    if (gpu) space.offer<DirectConfig>(F::warps, {4, 8, 2, 1, 16});
+    if (gpu && one && tilings_[0].scanned) space.offer<DirectConfig>(F::ctas_per_scan, scan_ctas());
     if (!gpu && is_large(tilings_))
-      space.fields.push_back(offered(F::nontemporal_store, choices(true, false)));
+      space.offer<DirectConfig>(F::nontemporal_store, choices(true, false));
     const bool has_rows = sizes.y > 1 && !scans_along_y();
-    if (!gpu)
-      space.fields.push_back(
-          offered(F::row_by_row, has_rows ? choices(true, false) : choices(false)));
+    const Values row_by_row = has_rows ? choices(true, false) : choices(false);
+    if (!gpu) space.offer<DirectConfig>(F::row_by_row, row_by_row);
     if (!may_multiply) return space;
-    space.fields.push_back(offered(F::blocked_product, choices(true, false)));
-    space.fields.push_back(offered(F::rows_per_product, product_rows()));
-    space.fields.push_back(offered(F::block_k, product_depths(tilings_[0])));
+    space.offer<DirectConfig>(F::blocked_product, choices(true, false));
+    space.offer<DirectConfig>(F::rows_per_product, product_rows());
+    space.offer<DirectConfig>(F::block_k, product_depths(tilings_[0]));
     return space;
   }
 
  private:
-  static Field offered(F field, Values values) {
-    return kernels::offered<DirectConfig>(field, std::move(values));
-  }
-
   // The largest of all nests.
   struct Sizes {
     int64_t x = 1;
@@ -91,9 +96,11 @@ class SpaceMaker {
   Values fitting(int64_t size, Values values) const {
     constexpr int64_t kShort = 4096;
     const bool gpu = capabilities_.gpu;
-    std::erase_if(values, [&](int64_t value) {
-      return value > 1 && (gpu ? value / 2 >= size : value > size);
-    });
+    const auto is_too_large = [&](int64_t value) {
+      if (value <= 1) return false;
+      return gpu ? value / 2 >= size : value > size;
+    };
+    std::erase_if(values, is_too_large);
     const bool is_missing = std::ranges::find(values, size) == values.end();
     if (!gpu && size <= kShort && is_missing) values.insert(values.begin(), size);
     return values;

@@ -2,7 +2,25 @@
 // convolutions alike (pieces/threads_kernel.h), with mma.sync or with fused multiply-adds. With
 // pack_weights=1 a program of its own first lays a convolution's weights so that the channels of
 // one place of the filter are neighbours.
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
+#include "kernels/pieces/precision.h"
 #include "kernels/pieces/threads_kernel.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {
@@ -19,36 +37,33 @@ template <Config Table> class MatmulThreads final : public Family {
         p_(precision) {}
 
   static FamilyPtr bind(const Region& region, const Capabilities& capabilities) {
-    auto c = capabilities.gpu ? contraction_of(region.nests(), kTensorCores) : std::nullopt;
+    if (!capabilities.gpu) return nullptr;
+    auto c = contraction_of(region.nests(), kTensorCores);
     if (!c || !epilogue_of(*c) || !computes(*c)) return nullptr;
-    const Dtype a = c->nest.loads[c->a].dtype;
-    const Dtype b = c->nest.loads[c->b].dtype;
-    auto p = precision_of(a, b, region.track);
-    if (!kTensorCores)
-      p = a == Dtype::f32 && b == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1})
-                                             : std::nullopt;
-    const bool fp8 = p && is_float(p->operand) && bits_of(p->operand) == 8;
-    if (!p || (!c->reductions.empty() && !fuses_rows(*c, *p, 256, capabilities)) ||
-        (fp8 && capabilities.fp8_tflops == 0))
-      return nullptr;
+    const auto p = precision_for(*c, region.track);
+    if (!p) return nullptr;
+    const bool reduces = !c->reductions.empty();
+    if (reduces && !fuses_rows(*c, *p, 256, capabilities)) return nullptr;
+    const bool fp8 = is_float(p->operand) && bits_of(p->operand) == 8;
+    if (fp8 && capabilities.fp8_tflops == 0) return nullptr;
     return std::make_shared<MatmulThreads>(*std::move(c), *p, capabilities);
   }
 
   Space space() const override {
     const bool plain = c_.channel && (c_.k.size() == 1 || in_blocks_) && !second_;  // a matmul
-    Space space{
-        Family::name(),
-        {offered<Table>(F::block_m, rows(plain)), offered<Table>(F::block_n, columns(plain)),
-         offered<Table>(F::block_k, depths(plain)),
-         offered<Table>(F::stages, plain && kTensorCores ? Values{3, 4, 2} : Values{3, 2, 4}),
-         offered<Table>(F::warps, {8, 4}),
-         offered<Table>(F::raster_group_m, plain ? Values{8, 1} : Values{8}),
-         offered<Table>(F::layout_candidate, {0, 1, 2})}};
+    const bool hides_more = plain && kTensorCores;
+    Space space{Family::name(), {}};
+    space.offer<Table>(F::block_m, rows(plain));
+    space.offer<Table>(F::block_n, columns(plain));
+    space.offer<Table>(F::block_k, depths(plain));
+    space.offer<Table>(F::stages, hides_more ? Values{3, 4, 2} : Values{3, 2, 4});
+    space.offer<Table>(F::warps, {8, 4});
+    space.offer<Table>(F::raster_group_m, plain ? Values{8, 1} : Values{8});
+    space.offer<Table>(F::layout_candidate, {0, 1, 2});
     if (plain) return space;
-    space.fields.push_back(offered<Table>(F::tile_p, pixel_rows()));
-    space.fields.push_back(offered<Table>(F::filter_taps_per_stage, taps()));
-    space.fields.push_back(
-        offered<Table>(F::pack_weights, c_.channel ? choices(true, false) : choices(false)));
+    space.offer<Table>(F::tile_p, pixel_rows());
+    space.offer<Table>(F::filter_taps_per_stage, taps());
+    space.offer<Table>(F::pack_weights, c_.channel ? choices(true, false) : choices(false));
     return space;
   }
 
@@ -60,21 +75,25 @@ template <Config Table> class MatmulThreads final : public Family {
     const int64_t deepest = p_.terms > 1 ? 32 : 64;
     const int64_t accumulators = s.block_m * n / (s.warps * 32);
     Checks<Table> checks;
+    const bool whole_instructions = k % k_step() == 0 && k <= deepest;
     checks.require(
-        k % k_step() == 0 && k <= deepest, {F::block_k, F::filter_taps_per_stage},
+        whole_instructions, {F::block_k, F::filter_taps_per_stage},
         "block_k · filter_taps_per_stage of whole instructions, at most 64, 32 of split operands",
         k);
     checks.require(n >= 32 && n <= 256, {F::block_n, F::tile_p}, "tiles of 32 to 256 columns", n);
-    checks.require(c_.reductions.empty() || n >= c_.nest.axes[c_.column], {F::block_n, F::tile_p},
+    const bool whole_rows = n >= c_.nest.axes[c_.column];
+    checks.require(c_.reductions.empty() || whole_rows, {F::block_n, F::tile_p},
                    "tiles of whole rows where these are reduced", n);
-    checks.require(accumulators <= (promotes() ? 64 : 128) && accumulators >= 4,
-                   {F::block_m, F::block_n, F::tile_p, F::warps},
+    const int64_t most = promotes() ? 64 : 128;
+    const bool fit_registers = accumulators >= 4 && accumulators <= most;
+    checks.require(fit_registers, {F::block_m, F::block_n, F::tile_p, F::warps},
                    "4 to 128 accumulators a thread, 64 when operands are split", accumulators);
     checks.require(!s.pack_weights || c_.channel, {F::pack_weights},
                    "pack_weights=0 where nothing is a channel", 1);
+    const int64_t element = bytes_of(c_.nest.loads[c_.a].dtype);
+    const int64_t bytes = (s.block_m + n) * k * element * s.stages;
     checks.require_fits(
-        (s.block_m + n) * k * bytes_of(c_.nest.loads[c_.a].dtype) * s.stages,
-        Family::capabilities_.shared_bytes,
+        bytes, Family::capabilities_.shared_bytes,
         {F::block_m, F::block_n, F::block_k, F::stages, F::tile_p, F::filter_taps_per_stage});
     return std::move(checks).failed();
   }
@@ -88,16 +107,24 @@ template <Config Table> class MatmulThreads final : public Family {
     Programs out;
     const Contraction c = filled(out, c_, Family::capabilities_);
     Access a = c.nest.loads[c.a];
-    if (s.pack_weights)
-      a = OperandPacking{out, "a", {a.dtype, 1}, Family::capabilities_}
-              .repack(a, c_.row, *c_.channel, true)
-              .high;
+    if (s.pack_weights) {
+      const OperandPacking packing{out, "a", {a.dtype, 1}, Family::capabilities_};
+      a = packing.repack(a, c_.row, *c_.channel, true).high;
+    }
     const ThreadsMath math{p_, k_step(), promotes()};
     ThreadsKernel(c, a, second_, math, threads_choices(s)).add_to(out);
     return out;
   }
 
  private:
+  static std::optional<Precision> precision_for(const Contraction& c, Track track) {
+    const Dtype a = c.nest.loads[c.a].dtype;
+    const Dtype b = c.nest.loads[c.b].dtype;
+    if (kTensorCores) return precision_of(a, b, track);
+    if (a != Dtype::f32 || b != Dtype::f32) return std::nullopt;
+    return Precision{Dtype::f32, 1};
+  }
+
   Values rows(bool plain) const {
     if (!plain) return {64, 128, 32, 16, 256};
     return kTensorCores ? Values{128, 64, 256, 32, 16} : Values{128, 64, 32};
@@ -143,15 +170,14 @@ template <Config Table> class MatmulThreads final : public Family {
       const Access& load = c.nest.loads[i];
       const bool factor = i == c.a || i == c.b;
       const bool narrow = factor && load.in_bounds && bits_of(load.dtype) == 8;
-      if (load.gather_dim >= 0 || (factor && load.padding_value != 0) ||
-          !(narrow || is_computed_float(load.dtype)))
-        return false;
+      if (!narrow && !is_computed_float(load.dtype)) return false;
+      if (load.gather_dim >= 0 || (factor && load.padding_value != 0)) return false;
       for (const Affine& dim : load.at) {
         const bool alone = std::ranges::count(dim.steps, 0) + 1 >= std::ssize(dim.steps);
         const bool channels = c.channel && dim.steps[*c.channel] != 0;
         const bool both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
-        if (both || (channels && !alone && c.scales.empty()) || std::ranges::min(dim.steps) < 0)
-          return false;
+        if (both || (channels && !alone && c.scales.empty())) return false;
+        if (std::ranges::min(dim.steps) < 0) return false;
       }
     }
     return is_computed_float(c.nest.outputs[0].place.dtype);

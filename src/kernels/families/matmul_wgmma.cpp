@@ -2,7 +2,22 @@
 //
 // Where rows of the result are reduced behind the sums (softmax, norms), the CTAs of a cluster hold
 // whole rows, beside each other.
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/families/wgmma_family.h"
+#include "kernels/family.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/precision.h"
+#include "kernels/pieces/wgmma_product.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {
@@ -22,33 +37,28 @@ class MatmulWgmma final : public WgmmaFamily {
 
   Space space() const override {
     const bool reduces = !product_.c.reductions.empty();
-    const bool swaps = !reduces && (skinny() || (product_.can_transpose(product_.swapped) &&
-                                                 !product_.can_transpose(product_.c)));
+    const bool transposes = product_.can_transpose(product_.c);
+    const bool transposes_swapped = product_.can_transpose(product_.swapped);
+    const bool swaps = !reduces && (skinny() || (transposes_swapped && !transposes));
     const Values splits = split_values();
-    Space space{
-        name(),
-        {offered<Table>(F::block_m, {128, 256, 64}),
-         offered<Table>(F::block_n, reduces ? columns_of_rows() : columns()),
-         offered<Table>(F::block_k, depths()), offered<Table>(F::stages, {4, 3, 2, 5, 6, 8}),
-         offered<Table>(F::num_math_warpgroups, {2, 1}), offered<Table>(F::ctas_per_sm, {1, 2}),
-         offered<Table>(F::raster_group_m, {8, 16, 4, 1}),
-         offered<Table>(F::cluster_m, reduces ? Values{1} : Values{1, 2}),
-         offered<Table>(F::split_k, splits),
-         offered<Table>(F::scheduler,
-                        reduces ? choices(Scheduler::data_parallel) : schedulers(splits)),
-         offered<Table>(F::swap_ab, swap_values(swaps)), offered<Table>(F::epilogue, epilogues())}};
-    if (product_.can_transpose(product_.c) || product_.can_transpose(product_.swapped))
-      space.fields.push_back(offered<Table>(
-          F::a_source, product_.can_transpose(swaps ? product_.swapped : product_.c)
-                           ? choices(OperandSource::registers, OperandSource::smem)
-                           : choices(OperandSource::smem, OperandSource::registers)));
-    if (product_.promotes())
-      space.fields.push_back(offered<Table>(F::promotion_interval, {1, 4, 8}));
-    if (product_.precision.is_fp16_split())
-      space.fields.push_back(
-          offered<Table>(F::fp32_emulation, enough_for_is_fp16_split()
-                                                ? choices(Emulation::fp16x3, Emulation::tf32x3)
-                                                : choices(Emulation::tf32x3, Emulation::fp16x3)));
+    Space space{name(), {}};
+    space.offer<Table>(F::block_m, {128, 256, 64});
+    space.offer<Table>(F::block_n, reduces ? columns_of_rows() : columns());
+    space.offer<Table>(F::block_k, depths());
+    space.offer<Table>(F::stages, {4, 3, 2, 5, 6, 8});
+    space.offer<Table>(F::num_math_warpgroups, {2, 1});
+    space.offer<Table>(F::ctas_per_sm, {1, 2});
+    space.offer<Table>(F::raster_group_m, {8, 16, 4, 1});
+    space.offer<Table>(F::cluster_m, reduces ? Values{1} : Values{1, 2});
+    space.offer<Table>(F::split_k, splits);
+    const Values plain = choices(Scheduler::data_parallel);
+    space.offer<Table>(F::scheduler, reduces ? plain : schedulers(splits));
+    space.offer<Table>(F::swap_ab, swap_values(swaps));
+    space.offer<Table>(F::epilogue, epilogues());
+    if (transposes || transposes_swapped)
+      space.offer<Table>(F::a_source, sources(swaps ? transposes_swapped : transposes));
+    if (product_.promotes()) space.offer<Table>(F::promotion_interval, {1, 4, 8});
+    if (product_.precision.is_fp16_split()) space.offer<Table>(F::fp32_emulation, emulations());
     return space;
   }
 
@@ -74,8 +84,21 @@ class MatmulWgmma final : public WgmmaFamily {
                     const WgmmaChoices& s) const override {
     const Access& from = sides.nest.loads[first ? sides.a : sides.b];
     if (first && s.transposes_a()) return {from, {}};
-    return OperandPacking{out, first ? "a" : "b", product_.precision_of(s), capabilities_}
-        .pack_for_tma(from, first ? sides.row : sides.column, *sides.channel);
+    const char* name = first ? "a" : "b";
+    const size_t across = first ? sides.row : sides.column;
+    const OperandPacking packing{out, name, product_.precision_of(s), capabilities_};
+    return packing.pack_for_tma(from, across, *sides.channel);
+  }
+
+  // Where the first operand's elements come from: registers first where these can transpose it.
+  static Values sources(bool transposes) {
+    if (transposes) return choices(OperandSource::registers, OperandSource::smem);
+    return choices(OperandSource::smem, OperandSource::registers);
+  }
+
+  Values emulations() const {
+    if (enough_for_is_fp16_split()) return choices(Emulation::fp16x3, Emulation::tf32x3);
+    return choices(Emulation::tf32x3, Emulation::fp16x3);
   }
 
   Values swap_values(bool first) const {
@@ -94,10 +117,11 @@ class MatmulWgmma final : public WgmmaFamily {
     Values columns = {256, 128, 192, 64, 32, 160, 96};
     // And one whose tiles leave the fewest multiprocessors without work in the last wave. A tile is
     // some 24 columns' time besides its own.
+    const Contraction& c = product_.c;
     const auto work = [&](int64_t width) {
-      const int64_t tiles = ceil_div(product_.c.nest.axes[product_.c.row], 128) *
-                            ceil_div(product_.c.nest.axes[product_.c.column], width) *
-                            product_.outer_axes().second;
+      const int64_t down = ceil_div(c.nest.axes[c.row], 128);
+      const int64_t across = ceil_div(c.nest.axes[c.column], width);
+      const int64_t tiles = down * across * product_.outer_axes().second;
       return ceil_div(tiles, capabilities_.num_sms) * (width + 24);
     };
     int64_t best = product_.promotes() ? 192 : 256;
@@ -111,10 +135,11 @@ class MatmulWgmma final : public WgmmaFamily {
   Values columns_of_rows() const {
     const int64_t n = product_.c.nest.axes[product_.c.column];
     Values columns;
-    for (int64_t blocks = 1; blocks <= kMostRowCtas; ++blocks)
-      if (const auto width = round_up(ceil_div(n, blocks), 16);
-          width <= 256 && (width >= 64 || blocks == 1))
-        once(columns, width);
+    for (int64_t blocks = 1; blocks <= kMostRowCtas; ++blocks) {
+      const int64_t width = round_up(ceil_div(n, blocks), 16);
+      const bool wide_enough = width >= 64 || blocks == 1;
+      if (width <= 256 && wide_enough) once(columns, width);
+    }
     return columns;
   }
 
@@ -137,26 +162,31 @@ class MatmulWgmma final : public WgmmaFamily {
     const int64_t beside = product_.row_ctas(s);
     checks.require(beside <= kMostRowCtas, {F::block_n},
                    "whole rows in a cluster of at most 8 CTAs", beside);
+    const bool reduces = !product_.c.reductions.empty();
     const bool plain = !s.swap_ab && s.scheduler == Scheduler::data_parallel && s.cluster_m == 1;
-    checks.require(product_.c.reductions.empty() || plain, {F::swap_ab, F::scheduler, F::cluster_m},
+    checks.require(!reduces || plain, {F::swap_ab, F::scheduler, F::cluster_m},
                    "swap_ab=0 scheduler=data_parallel cluster_m=1 where rows are reduced", beside);
   }
 
   void check_source(Checks<Table>& checks, const WgmmaChoices& s) const {
     if (!s.transposes_a()) return;
-    checks.require(product_.can_transpose(product_.sides(s)), {F::a_source, F::swap_ab},
+    const bool along_rows = product_.can_transpose(product_.sides(s));
+    checks.require(along_rows, {F::a_source, F::swap_ab},
                    "a_source=smem where the first operand does not lie along rows", s.swap_ab);
-    checks.require(s.block_m + kTransposePadding <= 256, {F::a_source, F::block_m},
-                   "a patch of at most 256 elements", s.block_m + kTransposePadding);
+    const int64_t patch = s.block_m + kTransposePadding;
+    checks.require(patch <= 256, {F::a_source, F::block_m}, "a patch of at most 256 elements",
+                   patch);
   }
 
   void check_cluster(Checks<Table>& checks, const WgmmaChoices& s) const {
     if (s.cluster_m <= 1) return;
     const Contraction& c = product_.sides(s);
     const int64_t tiles = ceil_div(c.nest.axes[c.row], s.block_m);
-    checks.require(tiles >= s.cluster_m && c.m.size() <= 1, {F::cluster_m, F::block_m, F::swap_ab},
+    const bool fill_clusters = tiles >= s.cluster_m && c.m.size() <= 1;
+    checks.require(fill_clusters, {F::cluster_m, F::block_m, F::swap_ab},
                    "cluster_m=1 where fewer tiles lie below each other", tiles);
-    checks.require(s.block_n % (8 * s.cluster_m) == 0, {F::cluster_m, F::block_n},
+    const bool equal_parts = s.block_n % (8 * s.cluster_m) == 0;
+    checks.require(equal_parts, {F::cluster_m, F::block_n},
                    "cluster_m=1 where tiles are too narrow to share", s.block_n);
   }
 };

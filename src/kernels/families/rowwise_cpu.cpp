@@ -6,9 +6,26 @@
 // (the L2 cache) in between, so memory is read once and written once; else the row is read again.
 // Where neighbours in memory belong to different rows, a task takes rows_per_task of them at once,
 // side by side in vectors.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_chunked_softmax.h"
 #include "kernels/pieces/row_kernel.h"
+#include "kernels/pieces/row_tiles.h"
+#include "loopnest/row_reduction.h"
+#include "tile/index.h"
 
 namespace warploom::kernels {
 namespace {
@@ -25,22 +42,28 @@ class RowwiseCpu final : public Family {
 
   Space space() const override {
     const Values counts = row_counts();
-    return {name(),
-            {offered(F::chunk, chunks()), offered(F::rows_per_task, counts),
-             offered(F::row_in_scratch, residencies(counts[0])),
-             offered(F::nontemporal_store, all_f32() ? choices(true, false) : choices(false))}};
+    const Values stores = all_f32() ? choices(true, false) : choices(false);
+    Space space{name(), {}};
+    space.offer<CpuRowwiseConfig>(F::chunk, chunks());
+    space.offer<CpuRowwiseConfig>(F::rows_per_task, counts);
+    space.offer<CpuRowwiseConfig>(F::row_in_scratch, residencies(counts[0]));
+    space.offer<CpuRowwiseConfig>(F::nontemporal_store, stores);
+    return space;
   }
 
   FailedConstraints constraints(const KernelConfig& config) const override {
     const auto& s = config.as<CpuRowwiseConfig>();
     Checks<CpuRowwiseConfig> checks;
-    checks.require(s.chunk >= 1 && s.rows_per_task >= 1, {F::chunk, F::rows_per_task},
-                   "chunk and rows_per_task of at least 1", s.chunk);
+    const bool some = s.chunk >= 1 && s.rows_per_task >= 1;
+    checks.require(some, {F::chunk, F::rows_per_task}, "chunk and rows_per_task of at least 1",
+                   s.chunk);
     const bool too_wide = rows_.interleaved && s.rows_per_task > kLongestChunk;
-    checks.require(s.chunk <= kLongestChunk && !too_wide, {F::chunk, F::rows_per_task},
-                   "a chunk that registers hold", s.chunk);
+    const bool fits_registers = s.chunk <= kLongestChunk && !too_wide;
+    checks.require(fits_registers, {F::chunk, F::rows_per_task}, "a chunk that registers hold",
+                   s.chunk);
     const bool in_scratch = s.row_in_scratch && !is_whole_row(s);
-    checks.require_fits(in_scratch ? scratch_bytes(s.rows_per_task) : 0, capabilities_.shared_bytes,
+    const int64_t bytes = in_scratch ? scratch_bytes(s.rows_per_task) : 0;
+    checks.require_fits(bytes, capabilities_.shared_bytes,
                         {F::chunk, F::rows_per_task, F::row_in_scratch});
     return std::move(checks).failed();
   }
@@ -53,8 +76,8 @@ class RowwiseCpu final : public Family {
     const double tasks = std::ceil(rows / count);
     // A task's first and last passes share their loop with no other, and at the end cores wait for
     // each other's last task.
-    return (std::ceil(tasks / capabilities_.num_sms) + 0.5) *
-           ((count + 0.5) * cycles_of_row(s) + 200);
+    const double turns = std::ceil(tasks / capabilities_.num_sms) + 0.5;
+    return turns * ((count + 0.5) * cycles_of_row(s) + 200);
   }
 
   Result<Programs> programs(const KernelConfig& config) const override {
@@ -89,10 +112,6 @@ class RowwiseCpu final : public Family {
   }
 
  private:
-  static Field offered(F field, Values values) {
-    return kernels::offered<CpuRowwiseConfig>(field, std::move(values));
-  }
-
   // A row of moderate length whole, in as many vectors as it takes; else so many vectors.
   Values chunks() const {
     if (rows_.interleaved) return {1};
@@ -120,8 +139,8 @@ class RowwiseCpu final : public Family {
         if (rows_.row_count() % count == 0 && count * rows_.row_size() <= kTask)
           counts.push_back(count);
     }
-    std::stable_partition(counts.begin(), counts.end(),
-                          [&](int64_t count) { return outer % count == 0; });
+    const auto divides = [&](int64_t count) { return outer % count == 0; };
+    std::ranges::stable_partition(counts, divides);
     return counts.empty() ? Values{1} : counts;
   }
 
@@ -142,9 +161,8 @@ class RowwiseCpu final : public Family {
     const double chunks = std::ceil(last / chunk) * size / last;
     const double padded = chunks * chunk;
     const bool large = static_cast<double>(rows_.row_count()) * size * 8 > kCaches;
-    const double computed =
-        padded / static_cast<double>(capabilities_.lanes()) * cycles_of_vector(s) + chunks * 60 +
-        60;
+    const double vectors = padded / static_cast<double>(capabilities_.lanes());
+    const double computed = vectors * cycles_of_vector(s) + chunks * 60 + 60;
     const double moved = size * bytes_an_element(s, large) / (large ? 3.0 : 10.0);
     return std::max(computed, moved);
   }
@@ -182,14 +200,16 @@ class RowwiseCpu final : public Family {
 
   // For what rows of a task keep, and the maxima of chunks.
   int64_t scratch_bytes(int64_t count) const {
-    return rows_.kept_sets() * rows_.row_size() * (rows_.interleaved ? count : 1) * 4 +
-           rows_.row_size() / 4 + 8192;
+    const int64_t rows = rows_.interleaved ? count : 1;
+    const int64_t kept = rows_.kept_sets() * rows_.row_size() * rows * 4;
+    return kept + rows_.row_size() / 4 + 8192;
   }
 
   bool all_f32() const {
-    return std::ranges::all_of(rows_.nest.outputs, [](const LoopNest::Output& output) {
+    const auto is_f32 = [](const LoopNest::Output& output) {
       return output.place.dtype == Dtype::f32;
-    });
+    };
+    return std::ranges::all_of(rows_.nest.outputs, is_f32);
   }
 
   RowReduction rows_;

@@ -4,24 +4,46 @@
 // pass over memory for each of the nest's). More CTAs than a cluster of the target has share a row
 // as well, up to one a multiprocessor: they run at the same time, take one row after another and
 // exchange in global memory.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_kernel.h"
 #include "kernels/pieces/row_ring.h"
+#include "kernels/pieces/row_tiles.h"
+#include "loopnest/loop_nest.h"
+#include "loopnest/row_reduction.h"
+#include "tile/index.h"
 
 namespace warploom::kernels {
 namespace {
 using F = RowwiseConfig::Field;
 using Check = Checks<RowwiseConfig>;
 
-constexpr int64_t kElemsOfWholeRow =
-    4;  // elems_per_thread where a tile in registers is all of a row
+// elems_per_thread where a tile in registers is all of a row.
+constexpr int64_t kElemsOfWholeRow = 4;
 
-bool is_ring(const RowwiseConfig& s) {
+// What says how large a tile is.
+constexpr std::initializer_list<F> kTileFields = {F::row_residency, F::elems_per_thread, F::warps,
+                                                  F::rows_per_cta, F::ctas_per_row};
+
+bool is_buffered(const RowwiseConfig& s) {
   return s.row_residency == RowResidency::circular_buffer;
 }
 
 bool is_in_registers(const RowwiseConfig& s) {
-  return s.row_residency == RowResidency::registers || is_ring(s);
+  return s.row_residency == RowResidency::registers || is_buffered(s);
 }
 
 // Whether a tile is a whole row, or a CTA's part of it.
@@ -45,7 +67,8 @@ std::vector<int64_t> extents_of(const RowReduction& rows, const RowwiseConfig& s
   int64_t unit = std::max<int64_t>(1, elements / s.rows_per_cta);
   for (size_t i = rows.row.size(); i-- > 0;) {
     const bool is_fastest = i + 1 == rows.row.size();
-    const int64_t part = ceil_div(rows.size(rows.row[i]), is_fastest ? s.ctas_per_row : 1);
+    const int64_t ctas = is_fastest ? s.ctas_per_row : 1;
+    const int64_t part = ceil_div(rows.size(rows.row[i]), ctas);
     const bool has_vectors = is_fastest && !rows.interleaved && part >= unit * kVector;
     if (whole && has_vectors) unit *= kVector;
     int64_t& own = extent[rows.row[i]];
@@ -67,13 +90,17 @@ class RowwiseGpu final : public Family {
   Space space() const override {
     Values ctas = {1};
     for (int64_t c = 2; c <= capabilities_.num_sms; c *= 2) ctas.push_back(c);
-    return {
-        name(),
-        {offered(F::row_residency, choices(RowResidency::registers, RowResidency::circular_buffer,
-                                           RowResidency::smem, RowResidency::reread)),
-         offered(F::ctas_per_row, ctas), offered(F::warps, {8, 4, 16, 32, 2, 1}),
-         offered(F::rows_per_cta, row_counts()), offered(F::elems_per_thread, {4, 8, 16}),
-         offered(F::stages, {2, 3, 4, 1}), offered(F::ctas_per_sm, {2, 1, 3, 4})}};
+    const Values residencies = choices(RowResidency::registers, RowResidency::circular_buffer,
+                                       RowResidency::smem, RowResidency::reread);
+    Space space{name(), {}};
+    space.offer<RowwiseConfig>(F::row_residency, residencies);
+    space.offer<RowwiseConfig>(F::ctas_per_row, ctas);
+    space.offer<RowwiseConfig>(F::warps, {8, 4, 16, 32, 2, 1});
+    space.offer<RowwiseConfig>(F::rows_per_cta, row_counts());
+    space.offer<RowwiseConfig>(F::elems_per_thread, {4, 8, 16});
+    space.offer<RowwiseConfig>(F::stages, {2, 3, 4, 1});
+    space.offer<RowwiseConfig>(F::ctas_per_sm, {2, 1, 3, 4});
+    return space;
   }
 
   FailedConstraints constraints(const KernelConfig& config) const override {
@@ -83,7 +110,7 @@ class RowwiseGpu final : public Family {
     check_rows(checks, s);
     const Tile tile(rows_, s);
     check_tile(checks, s, tile);
-    check_ring(checks, s, tile);
+    check_buffer(checks, s, tile);
     check_memory(checks, s, tile);
     return std::move(checks).failed();
   }
@@ -92,10 +119,10 @@ class RowwiseGpu final : public Family {
     const auto& s = config.as<RowwiseConfig>();
     RowKernel kernel(rows_, options_of(s));
     RowTiles& tiles = kernel.tiles;
-    const bool takes_turns = is_ring(s) || exchanges_in_memory(s);  // one row after another
+    const bool takes_turns = is_buffered(s) || exchanges_in_memory(s);  // one row after another
     const int64_t groups = tiles.row_groups();
-    const int64_t workers =
-        takes_turns ? std::clamp<int64_t>(groups_at_once(s), 1, groups) : groups;
+    int64_t workers = groups;
+    if (takes_turns) workers = std::clamp<int64_t>(groups_at_once(s), 1, groups);
     tiles.b.grid(workers * s.ctas_per_row).warps(static_cast<int>(s.warps));
     if (exchanges_in_memory(s))
       tiles.b.cooperative();
@@ -109,8 +136,8 @@ class RowwiseGpu final : public Family {
         compute_in_passes(kernel, s.row_residency != RowResidency::reread);
     };
     const Index first = tile::block(0) / s.ctas_per_row;
-    std::optional<RowRing> ring;
-    if (is_ring(s)) ring.emplace(kernel, ring_options(s, workers)).start(first);
+    std::optional<RowRing> buffer;
+    if (is_buffered(s)) buffer.emplace(kernel, buffer_options(s, workers)).start(first);
     if (takes_turns)
       tiles.b.for_("r", first, groups, workers, compute);
     else
@@ -121,10 +148,6 @@ class RowwiseGpu final : public Family {
   }
 
  private:
-  static Field offered(F field, Values values) {
-    return kernels::offered<RowwiseConfig>(field, std::move(values));
-  }
-
   Values row_counts() const {
     if (!rows_.interleaved) return {1, 2, 4, 8, 16};
     const int64_t most = power_of_two_above(rows_.size(rows_.tiled_outer));
@@ -138,8 +161,8 @@ class RowwiseGpu final : public Family {
 
   // How many groups of CTAs, a row each, run at the same time.
   int64_t groups_at_once(const RowwiseConfig& s) const {
-    return exchanges_in_memory(s) ? capabilities_.num_sms / s.ctas_per_row
-                                  : capabilities_.clusters_at_once(s.ctas_per_row, s.ctas_per_sm);
+    if (exchanges_in_memory(s)) return capabilities_.num_sms / s.ctas_per_row;
+    return capabilities_.clusters_at_once(s.ctas_per_row, s.ctas_per_sm);
   }
 
   // A tile, as constraints see it.
@@ -156,22 +179,26 @@ class RowwiseGpu final : public Family {
         const int64_t part = round_up(ceil_div(rows.size(axis), ctas), extent[axis]);
         kept *= axis == rows.tiled_outer ? extent[axis] : part;
       }
-      values = kept / (s.warps * 32) * std::max<int64_t>(1, rows.kept_sets());
+      const int64_t sets = std::max<int64_t>(1, rows.kept_sets());
+      values = kept / (s.warps * 32) * sets;
     }
   };
 
   void check_launch(Check& checks, const RowwiseConfig& s) const {
     const bool in_memory = exchanges_in_memory(s);
     const int64_t threads_per_sm = s.warps * 32 * s.ctas_per_sm;
-    checks.require(!in_memory || s.ctas_per_row <= capabilities_.num_sms, {F::ctas_per_row},
+    const bool buffered = is_buffered(s);
+    const bool one_each = s.ctas_per_row <= capabilities_.num_sms;
+    checks.require(!in_memory || one_each, {F::ctas_per_row},
                    "no more CTAs a row than multiprocessors", s.ctas_per_row);
-    checks.require(!is_ring(s) || !in_memory || s.ctas_per_sm == 1,
+    const bool alone = s.ctas_per_sm == 1;
+    checks.require(!buffered || !in_memory || alone,
                    {F::row_residency, F::ctas_per_row, F::ctas_per_sm},
                    "ctas_per_sm=1 where CTAs exchange in global memory", s.ctas_per_sm);
-    checks.require(is_ring(s) || (s.stages == 2 && s.ctas_per_sm == 2),
-                   {F::row_residency, F::stages, F::ctas_per_sm},
+    const bool unset = s.stages == 2 && s.ctas_per_sm == 2;
+    checks.require(buffered || unset, {F::row_residency, F::stages, F::ctas_per_sm},
                    "stages=2 ctas_per_sm=2 without a circular buffer", s.stages);
-    checks.require(!is_ring(s) || threads_per_sm <= 2048,
+    checks.require(!buffered || threads_per_sm <= 2048,
                    {F::row_residency, F::warps, F::ctas_per_sm},
                    "at most 2048 threads a multiprocessor", threads_per_sm);
   }
@@ -184,47 +211,42 @@ class RowwiseGpu final : public Family {
     checks.require(!shares_rows || is_long, {F::ctas_per_row},
                    "ctas_per_row=1, or 1024 elements of one axis a CTA", size);
     const bool rereads = s.row_residency == RowResidency::reread;
-    checks.require(!shares_rows || !rereads || rows_.row_count() < capabilities_.num_sms,
-                   {F::ctas_per_row, F::row_residency},
+    const bool few_rows = rows_.row_count() < capabilities_.num_sms;
+    checks.require(!shares_rows || !rereads || few_rows, {F::ctas_per_row, F::row_residency},
                    "ctas_per_row=1 where enough rows are read again", s.ctas_per_row);
     const bool in_plain_registers = s.row_residency == RowResidency::registers && !is_unrolled(s);
-    checks.require(s.rows_per_cta == 1 || rows_.interleaved || (!shares_rows && in_plain_registers),
+    const bool may_have_more = rows_.interleaved || (!shares_rows && in_plain_registers);
+    checks.require(s.rows_per_cta == 1 || may_have_more,
                    {F::rows_per_cta, F::ctas_per_row, F::row_residency, F::elems_per_thread},
                    "rows_per_cta=1 but for whole rows in registers", s.rows_per_cta);
     const int64_t most = rows_.interleaved ? power_of_two_above(outer) : outer;
     checks.require(s.rows_per_cta <= most, {F::rows_per_cta}, "no more rows than there are",
                    s.rows_per_cta);
-    checks.require(s.row_residency != RowResidency::smem || rows_.kept_sets() > 0,
-                   {F::row_residency}, "registers or reread where nothing is used twice",
-                   rows_.kept_sets());
+    const int64_t kept_sets = rows_.kept_sets();
+    checks.require(s.row_residency != RowResidency::smem || kept_sets > 0, {F::row_residency},
+                   "registers or reread where nothing is used twice", kept_sets);
   }
 
   void check_tile(Check& checks, const RowwiseConfig& s, const Tile& tile) const {
     const int64_t threads = s.warps * 32;
     const bool one_load = rows_.nest.loads.size() == 1;
-    const bool has_tiles = !rows_.interleaved && rows_.row.size() == 1 && rows_.kept_sets() > 0 &&
-                           tile.elements != tile.kept;
-    checks.require(
-        !is_unrolled(s) || has_tiles,
-        {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta, F::ctas_per_row},
-        "elems_per_thread=4, or a row of several tiles", s.elems_per_thread);
-    checks.require(
-        !is_whole_row(s) || tile.values <= 32 || one_load,
-        {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta, F::ctas_per_row},
-        "elems_per_thread=8 or 16: long rows of several tensors in tiles", tile.values);
+    const bool plain_row = !rows_.interleaved && rows_.row.size() == 1;
+    const bool has_tiles = plain_row && rows_.kept_sets() > 0 && tile.elements != tile.kept;
+    checks.require(!is_unrolled(s) || has_tiles, kTileFields,
+                   "elems_per_thread=4, or a row of several tiles", s.elems_per_thread);
+    checks.require(!is_whole_row(s) || tile.values <= 32 || one_load, kTileFields,
+                   "elems_per_thread=8 or 16: long rows of several tensors in tiles", tile.values);
     const bool fits = tile.elements >= threads && tile.values <= most_values(threads);
     checks.require(
-        !is_in_registers(s) || fits,
-        {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta, F::ctas_per_row},
+        !is_in_registers(s) || fits, kTileFields,
         "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors "
         "or side by side)",
         tile.values);
     const int64_t taken = threads * s.elems_per_thread;
-    const int64_t longest = power_of_two_above(rows_.row_size() / s.ctas_per_row) * s.rows_per_cta;
-    checks.require(
-        is_in_registers(s) || (taken >= s.rows_per_cta && taken <= longest),
-        {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta, F::ctas_per_row},
-        "tiles no longer than the row", taken);
+    const int64_t part = power_of_two_above(rows_.row_size() / s.ctas_per_row);
+    const bool within_row = taken >= s.rows_per_cta && taken <= part * s.rows_per_cta;
+    checks.require(is_in_registers(s) || within_row, kTileFields, "tiles no longer than the row",
+                   taken);
   }
 
   // Elements a thread may have in registers.
@@ -233,16 +255,14 @@ class RowwiseGpu final : public Family {
     return rows_.nest.loads.size() == 1 && !rows_.interleaved ? 32 : 16;
   }
 
-  void check_ring(Check& checks, const RowwiseConfig& s, const Tile& tile) const {
+  void check_buffer(Check& checks, const RowwiseConfig& s, const Tile& tile) const {
     const int64_t size = rows_.row_size();
     const bool divides = tile.kept * s.ctas_per_row == size;
     const bool is_one_tensor = loads_that_fill_tiles_.size() == 1 &&
                                std::ranges::all_of(rows_.nest.loads, &Access::in_bounds);
     const bool serves = !rows_.interleaved && rows_.row.size() == 1 && divides && is_one_tensor;
-    checks.require(
-        !is_ring(s) || serves,
-        {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta, F::ctas_per_row},
-        "a row that the tiles divide, of one tensor", size);
+    checks.require(!is_buffered(s) || serves, kTileFields,
+                   "a row that the tiles divide, of one tensor", size);
   }
 
   void check_memory(Check& checks, const RowwiseConfig& s, const Tile& tile) const {
@@ -250,8 +270,8 @@ class RowwiseGpu final : public Family {
     int64_t bytes = 0;
     if (s.row_residency == RowResidency::smem)
       bytes = tile.kept * rows_.kept_sets() * 4 + kReductions;
-    if (is_ring(s) && loads_that_fill_tiles_.size() == 1) {
-      const int64_t row = tile.kept * bytes_of(rows_.nest.loads[ring_load()].dtype);
+    if (is_buffered(s) && loads_that_fill_tiles_.size() == 1) {
+      const int64_t row = tile.kept * bytes_of(rows_.nest.loads[buffered_load()].dtype);
       bytes = (s.stages * row + RowRing::kReductionBytes) * s.ctas_per_sm;
     }
     checks.require_fits(bytes, capabilities_.shared_bytes,
@@ -260,24 +280,28 @@ class RowwiseGpu final : public Family {
   }
 
   RowKernelOptions options_of(const RowwiseConfig& s) const {
-    return {.extents = extents_of(rows_, s),
-            .ctas_per_row = s.ctas_per_row,
-            .exchange_in_memory = exchanges_in_memory(s),
-            .unrolled = is_unrolled(s),
-            // Rows that large leave nothing else in the L2.
-            .nontemporal_store = exchanges_in_memory(s),
-            .threads = s.warps * 32,
-            .l2_bytes = capabilities_.l2_bytes};
+    RowKernelOptions options;
+    options.extents = extents_of(rows_, s);
+    options.ctas_per_row = s.ctas_per_row;
+    options.exchange_in_memory = exchanges_in_memory(s);
+    options.unrolled = is_unrolled(s);
+    // Rows that large leave nothing else in the L2.
+    options.nontemporal_store = exchanges_in_memory(s);
+    options.threads = s.warps * 32;
+    options.l2_bytes = capabilities_.l2_bytes;
+    return options;
   }
 
-  RowRingOptions ring_options(const RowwiseConfig& s, int64_t workers) const {
-    return {.load = ring_load(),
-            .stages = s.stages,
-            .workers = workers,
-            .shared_bytes = capabilities_.shared_bytes / s.ctas_per_sm};
+  RowRingOptions buffer_options(const RowwiseConfig& s, int64_t workers) const {
+    RowRingOptions options;
+    options.load = buffered_load();
+    options.stages = s.stages;
+    options.workers = workers;
+    options.shared_bytes = capabilities_.shared_bytes / s.ctas_per_sm;
+    return options;
   }
 
-  size_t ring_load() const { return static_cast<size_t>(*loads_that_fill_tiles_.begin()); }
+  size_t buffered_load() const { return static_cast<size_t>(*loads_that_fill_tiles_.begin()); }
 
   RowReduction rows_;
   std::set<int> loads_that_fill_tiles_ = loads_that_fill_tiles(rows_);
@@ -285,7 +309,8 @@ class RowwiseGpu final : public Family {
 }  // namespace
 
 FamilyPtr rowwise_gpu_family(const Region& region, const Capabilities& capabilities) {
-  auto rows = capabilities.gpu ? read_rows(region.nests()) : std::nullopt;
+  if (!capabilities.gpu) return nullptr;
+  auto rows = read_rows(region.nests());
   return rows ? std::make_shared<RowwiseGpu>(*std::move(rows), capabilities) : nullptr;
 }
 }  // namespace warploom::kernels

@@ -1,6 +1,24 @@
 #include "kernels/families/wgmma_family.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/loop_nest_tiling.h"
+#include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/wgmma_kernel.h"
+#include "kernels/pieces/wgmma_product.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 WgmmaFamily::WgmmaFamily(const ConfigType& type, WgmmaProduct product)
@@ -10,10 +28,12 @@ Values WgmmaFamily::split_values() const {
   const Contraction& c = product_.c;
   if (!is_float(product_.precision.operand) || !c.reductions.empty()) return {1};
   const auto& second = product_.second_pixels;
-  const int64_t steps = product_.stages_of(128 / bytes_of(product_.precision.operand));
-  const int64_t columns = c.nest.axes[c.column] * (second ? c.nest.axes[*second] : 1);
-  const int64_t tiles =
-      ceil_div(c.nest.axes[c.row], 128) * ceil_div(columns, 128) * product_.outer_axes().second;
+  const int64_t block_k = 128 / bytes_of(product_.precision.operand);
+  const int64_t steps = product_.stages_of(block_k);
+  const int64_t pixel_rows = second ? c.nest.axes[*second] : 1;
+  const int64_t columns = c.nest.axes[c.column] * pixel_rows;
+  const int64_t down = ceil_div(c.nest.axes[c.row], 128);
+  const int64_t tiles = down * ceil_div(columns, 128) * product_.outer_axes().second;
   Values splits = {1};
   for (int64_t s = 2; s <= 32 && s * 4 <= steps; s *= 2)
     if (s * tiles <= 2 * capabilities_.num_sms) splits.push_back(s);
@@ -26,9 +46,9 @@ Values WgmmaFamily::schedulers(const Values& splits) {
 }
 
 Values WgmmaFamily::epilogues() const {
-  return bytes_of(product_.c.nest.outputs[0].place.dtype) == 2
-             ? choices(Epilogue::smem, Epilogue::direct)
-             : choices(Epilogue::direct, Epilogue::smem);
+  const bool is_half = bytes_of(product_.c.nest.outputs[0].place.dtype) == 2;
+  if (is_half) return choices(Epilogue::smem, Epilogue::direct);
+  return choices(Epilogue::direct, Epilogue::smem);
 }
 
 Values WgmmaFamily::depths_of_scales() const {
@@ -63,7 +83,8 @@ void WgmmaFamily::split(Programs& out, const Contraction& sides, const Prepared&
   graph::Shape padded = parts.shape;
   padded.back() = round_up(padded.back(), 4);
   parts.strides = graph::strides_of(padded);
-  out.workspaces.push_back({"parts", Dtype::f32, {parts.shape[0] * parts.strides[0]}});
+  const int64_t elements = parts.shape[0] * parts.strides[0];
+  out.workspaces.push_back({"parts", Dtype::f32, {elements}});
   const auto parts_along = [&](size_t part) {
     const size_t axes = c.nest.axes.size() + 1;
     Access made = parts;
@@ -78,23 +99,26 @@ void WgmmaFamily::split(Programs& out, const Contraction& sides, const Prepared&
   };
   Contraction part = sides;
   part.nest.axes.push_back(s.split_k);
-  part.nest.outputs = {{static_cast<int>(sides.sum), parts_along(c.nest.axes.size())}};
+  const Access place = parts_along(c.nest.axes.size());
+  part.nest.outputs = {{static_cast<int>(sides.sum), place}};
   WgmmaKernel(product_, part, a, b, s).add_to(out);
   // The same nest with parts in the place of products and of k, in a fixed order.
   const size_t k = *c.channel;
   LoopNest sum = c.nest;
   for (const size_t axis : c.k) sum.axes[axis] = axis == k ? s.split_k : 1;
-  sum.values[at(sum.values[c.sum].operands[0])] = {.kind = Expr::Kind::load,
-                                                   .load = static_cast<int>(sum.loads.size())};
+  const size_t product = at(sum.values[c.sum].operands[0]);
+  const int load = static_cast<int>(sum.loads.size());
+  sum.values[product] = {.kind = Expr::Kind::load, .load = load};
   sum.loads.push_back(parts_along(k));
   direct::add_program(out, "sum_parts", std::move(sum), 4, 256, capabilities_);
 }
 
 std::optional<Contraction> wgmma_contraction_of(const Region& region,
                                                 const Capabilities& capabilities) {
-  auto c = capabilities.has_wgmma && capabilities.has_tma ? contraction_of(region.nests(), true)
-                                                          : std::nullopt;
-  return c && c->channel && stores_whole(*c) ? std::move(c) : std::nullopt;
+  if (!capabilities.has_wgmma || !capabilities.has_tma) return std::nullopt;
+  auto c = contraction_of(region.nests(), true);
+  if (!c || !c->channel || !stores_whole(*c)) return std::nullopt;
+  return c;
 }
 
 bool wants_windows(const Contraction& contraction) {

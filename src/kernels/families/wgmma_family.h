@@ -4,6 +4,8 @@
 // A config's programs are those that prepare operands, the product's kernel, and for split_k one
 // that adds the parts:   prepare_a?  prepare_b?  matmul  sum_parts?
 #pragma once
+#include <algorithm>
+#include <optional>
 #include "kernels/pieces/wgmma_product.h"
 #include "kernels/pieces/window_order.h"
 

@@ -1,5 +1,24 @@
 #include "kernels/pieces/epilogue.h"
+#include <fmt/format.h>
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/fp16_split.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {
@@ -7,58 +26,25 @@ template <class Uses>
 std::vector<int64_t> shape_of(const TileCoord& tile, const std::vector<size_t>& axes, size_t rows,
                               const Uses& uses) {
   std::vector<int64_t> shape = {1, 1};
-  for (size_t i = 0; i < axes.size(); ++i)
-    shape[i < rows ? 0 : 1] *= uses(axes[i]) ? tile.extent[axes[i]] : 1;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t extent = uses(axes[i]) ? tile.extent[axes[i]] : 1;
+    shape[i < rows ? 0 : 1] *= extent;
+  }
   return shape;
-}
-
-// What a tile of the result takes of a tensor, in registers.
-TensorId load_beside(KernelBuilder& draft, const Contraction& c, const std::string& name,
-                     const Access& access, const TileCoord& tile, const std::vector<size_t>& axes,
-                     size_t rows, const std::string& set = "") {
-  std::string global = name;
-  global[0] = static_cast<char>(std::toupper(name[0]));
-  const TensorId x =
-      draft.reg(name + set, access.dtype,
-                shape_of(tile, axes, rows, [&](size_t axis) { return access.uses(axis); }));
-  draft.b.copy(TensorTile(draft, global, c.nest, access, axes).at(tile), draft.b.all(x),
-               access.padding_value);
-  return x;
 }
 }  // namespace
 
-std::vector<TensorId> load_scales(KernelBuilder& draft, const Contraction& c, const TileCoord& slot,
-                                  const std::vector<size_t>& axes, size_t rows,
-                                  const std::string& set) {
-  std::vector<TensorId> out;
-  for (const size_t scale : c.scales)
-    out.push_back(load_beside(draft, c, fmt::format("s{}", out.size()), c.nest.loads[scale], slot,
-                              axes, rows, set));
-  return out;
-}
-
-Value promoted(KernelBuilder& draft, TensorId acc, TensorId part,
-               const std::vector<TensorId>& scales) {
-  const Value before = draft.b.value(acc);
-  const Value added = draft.b.value(part);
-  if (scales.empty()) return before + added;
-  Value scale = draft.b.value(scales[0]);
-  for (size_t i = 1; i < scales.size(); ++i) scale = std::move(scale) * draft.b.value(scales[i]);
-  return tile::apply(ValueOp::fma, {added, std::move(scale), before});
-}
-
-void dequantize(KernelBuilder& draft, const Contraction& c, TensorId acc,
-                std::initializer_list<const Access*> amax, const TileCoord& tile,
-                const std::vector<size_t>& axes, size_t rows) {
-  std::optional<Value> by;  // the two first: a sum times one of them may overflow
-  int number = 0;
-  for (const Access* const each : amax) {
-    const std::string name = fmt::format("most{}", number++);
-    const TensorId back = load_beside(draft, c, name, *each, tile, axes, rows);
-    draft.b.map(back, fp16_split::inverse_scale_of(draft.b.value(back)));
-    by = by ? *std::move(by) * draft.b.value(back) : draft.b.value(back);
-  }
-  draft.b.map(acc, draft.b.value(acc) * *std::move(by));
+TensorId load_beside(KernelBuilder& draft, const Contraction& c, const std::string& name,
+                     const Access& access, const TileCoord& tile, const std::vector<size_t>& axes,
+                     size_t rows, const std::string& set) {
+  std::string global = name;
+  global[0] = static_cast<char>(std::toupper(name[0]));
+  const auto uses = [&](size_t axis) { return access.uses(axis); };
+  const std::vector<int64_t> shape = shape_of(tile, axes, rows, uses);
+  const TensorId x = draft.reg(name + set, access.dtype, shape);
+  const tile::Tile from = TensorTile(draft, global, c.nest, access, axes).at(tile);
+  draft.b.copy(from, draft.b.all(x), access.padding_value);
+  return x;
 }
 
 namespace {
@@ -82,8 +68,8 @@ class BehindTheSum {
   void load_operands() {
     for (const int operand : epilogue_of(c_).value_or(std::vector<int>{})) {
       const std::string name = fmt::format("e{}", loaded_.size());
-      loaded_[operand] =
-          load_beside(draft_, c_, name, nest_.loads[at(operand)], tile_, axes_, rows_);
+      const Access& access = nest_.loads[at(operand)];
+      loaded_[operand] = load_beside(draft_, c_, name, access, tile_, axes_, rows_);
     }
   }
 
@@ -98,8 +84,8 @@ class BehindTheSum {
     const bool is_sum = c_.reductions.empty() && at(output.value) == c_.sum;
     if (is_sum && t_.dtype_of(acc) == output.place.dtype) return acc;
     const auto uses = [&](size_t axis) { return output.place.uses(axis); };
-    const TensorId result =
-        draft_.reg("result", output.place.dtype, shape_of(tile_, axes_, rows_, uses));
+    const std::vector<int64_t> shape = shape_of(tile_, axes_, rows_, uses);
+    const TensorId result = draft_.reg("result", output.place.dtype, shape);
     t_.map(result, value_of(output.value));
     return result;
   }
@@ -128,8 +114,9 @@ class BehindTheSum {
     const bool varies = varies_along_row(v);
     if (varies && value.op == ValueOp::div && !varies_along_row(value.operands[1])) {
       Value dividend = value_of(value.operands[0]);
-      return std::move(dividend) *
-             t_.value(row_number("r", v, tile::constant(1) / value_of(value.operands[1])));
+      const Value reciprocal = tile::constant(1) / value_of(value.operands[1]);
+      const TensorId factor = row_number("r", v, reciprocal);
+      return std::move(dividend) * t_.value(factor);
     }
     if (varies) return std::nullopt;
     std::vector<Value> operands;
@@ -154,8 +141,8 @@ class BehindTheSum {
   Value within_row(Value kept, ValueOp reduction) const {
     const int64_t width = nest_.axes[c_.column];
     if (width % (tile_.extent[c_.column] * ctas_) == 0) return kept;
-    const Value inside =
-        less(tile::coordinate(1, tile_.origin[c_.column] - width), tile::constant(0));
+    const Index beyond = tile_.origin[c_.column] - width;
+    const Value inside = less(tile::coordinate(1, beyond), tile::constant(0));
     return where(inside, std::move(kept), tile::constant(identity_of(reduction)));
   }
 
@@ -165,8 +152,8 @@ class BehindTheSum {
     const Value kept = within_row(value_of(step.kept), reduction.op);
     if (step.set == sets_.size()) {
       const auto all = [](size_t) { return true; };
-      sets_.push_back(draft_.reg(fmt::format("kept{}", step.set), Dtype::f32,
-                                 shape_of(tile_, axes_, rows_, all)));
+      const std::vector<int64_t> shape = shape_of(tile_, axes_, rows_, all);
+      sets_.push_back(draft_.reg(fmt::format("kept{}", step.set), Dtype::f32, shape));
     }
     const TensorId set = sets_[step.set];
     const bool there = made_.contains(step.kept) && kept.kind == Value::Kind::tensor;
@@ -203,7 +190,8 @@ void store(KernelBuilder& draft, const Contraction& c, TensorId acc, const TileC
   const TensorId result = behind.result();
   const tile::Tile destination = TensorTile(draft, "C", c.nest, place, axes, true).at(tile);
   if (staging >= 0) t.copy(t.all(result), t.all(staging));
-  const auto write = [&] { t.copy(t.all(staging < 0 ? result : staging), destination); };
+  const TensorId source = staging < 0 ? result : staging;
+  const auto write = [&] { t.copy(t.all(source), destination); };
   if (ctas > 1 && !place.uses(c.column))
     t.if_less(tile::cluster_rank(), 1, write);
   else

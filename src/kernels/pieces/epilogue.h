@@ -11,14 +11,19 @@ void dequantize(KernelBuilder& draft, const Contraction& contraction, TensorId a
                 std::initializer_list<const Access*> amax, const TileCoord& tile,
                 const std::vector<size_t>& axes, size_t rows = 1);
 
-// Loads the scales of the blocks that a slot's products are of. `axes` and `rows` as below; sets of
-// registers differ by their name.
+// Loads the scales of the blocks that a stage's products are of. `axes` and `rows` as below; sets
+// of registers differ by their name.
 std::vector<TensorId> load_scales(KernelBuilder& draft, const Contraction& contraction,
-                                  const TileCoord& slot, const std::vector<size_t>& axes,
+                                  const TileCoord& stage, const std::vector<size_t>& axes,
                                   size_t rows = 1, const std::string& set = "");
-// `acc` with the sum of a slot's products added, times their scales.
+// `acc` with the sum of a stage's products added, times their scales.
 Value promoted(KernelBuilder& draft, TensorId acc, TensorId part,
                const std::vector<TensorId>& scales);
+
+// What a tile of the result takes of a tensor, in registers of that name.
+TensorId load_beside(KernelBuilder& draft, const Contraction& contraction, const std::string& name,
+                     const Access& access, const TileCoord& tile, const std::vector<size_t>& axes,
+                     size_t rows, const std::string& set = "");
 
 // Computes what follows the sum, for the accumulators of a tile, and stores the result. `axes`:
 // those that rows follow, `rows` of them, then those of columns. Through `staging`, a shared

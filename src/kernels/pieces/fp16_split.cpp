@@ -1,5 +1,25 @@
 #include "kernels/pieces/fp16_split.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels::fp16_split {
 namespace {
@@ -19,39 +39,52 @@ int add_row_scale(LoopNest& nest, int load) {
   const int most = add({.kind = Kind::load, .load = load});
   const int least = add({.value = kLeast});
   const int largest = add({.value = kLargest});
-  return apply(ValueOp::mul,
-               {apply(ValueOp::inverse_binade, {apply(ValueOp::max, {most, least})}), largest});
+  const int at_least = apply(ValueOp::max, {most, least});
+  const int inverse = apply(ValueOp::inverse_binade, {at_least});
+  return apply(ValueOp::mul, {inverse, largest});
 }
+
+namespace {
+// Read without steps backwards, which no box has: the largest is the same from either end.
+Access forwards(const Access& read, const std::vector<int64_t>& axes,
+                const std::vector<size_t>& over) {
+  Access from = read;
+  for (Affine& place : from.at)
+    for (const size_t a : over) {
+      int64_t& step = place.steps[a];
+      if (step >= 0) continue;
+      place.begin += step * (axes[a] - 1);
+      step = -step;
+    }
+  return from;
+}
+}  // namespace
 
 Access measure_amax(Family::Programs& out, const std::string& name,
                     const std::vector<int64_t>& axes, const Access& read,
                     const std::vector<size_t>& over, const Capabilities& capabilities) {
-  const LoopNest nest{.axes = axes, .loads = {}, .values = {}, .outputs = {}};
-  Access from = read;
-  for (Affine& place :
-       from.at)  // no box goes backwards, and the largest is the same from either end
-    for (const size_t a : over)
-      if (int64_t& step = place.steps[a]; step < 0) {
-        place.begin += step * (axes[a] - 1);
-        step = -step;
-      }
+  LoopNest nest;
+  nest.axes = axes;
+  const Access from = forwards(read, axes, over);
   const auto is_over = [&](size_t a) { return std::ranges::count(over, a) > 0; };
   std::vector<size_t> all(axes.size());
   std::vector<size_t> rest;
   std::iota(all.begin(), all.end(), size_t{0});
   std::ranges::copy_if(all, std::back_inserter(rest), [&](size_t a) { return !is_over(a); });
   // Tiles of neighbours in memory, and of the longest axis of the other kind.
-  const size_t fast = std::ranges::min(all, {}, [&](size_t a) {
-    return std::pair(axes[a] > 1 && from.stride(a) != 0 ? std::abs(from.stride(a)) : INT64_MAX,
-                     -axes[a]);
-  });
+  const auto distance = [&](size_t a) {
+    const bool moves = axes[a] > 1 && from.stride(a) != 0;
+    return std::pair(moves ? std::abs(from.stride(a)) : INT64_MAX, -axes[a]);
+  };
+  const size_t fast = std::ranges::min(all, {}, distance);
   std::optional<size_t> other;
   for (const size_t a : all)
     if (is_over(a) != is_over(fast) && (!other || axes[a] > axes[*other])) other = a;
   TileCoord tile(nest);
-  tile.extent[fast] = std::min<int64_t>(power_of_two_above(axes[fast]), other ? 256 : kElements);
-  if (other)
-    tile.extent[*other] = std::min(power_of_two_above(axes[*other]), kElements / tile.extent[fast]);
+  const int64_t longest = other ? 256 : kElements;
+  const int64_t wide = std::min<int64_t>(power_of_two_above(axes[fast]), longest);
+  tile.extent[fast] = wide;
+  if (other) tile.extent[*other] = std::min(power_of_two_above(axes[*other]), kElements / wide);
   const std::vector<size_t> tiled = axes_of({other, fast});
 
   KernelBuilder draft("measure_" + name);
@@ -63,7 +96,8 @@ Access measure_amax(Family::Programs& out, const std::string& name,
     most.at.push_back(along(a, axes.size()));
   }
   most.strides = graph::strides_of(most.shape);
-  out.workspaces.push_back({most.name, Dtype::f32, {graph::element_count(most.shape)}});
+  const int64_t elements = graph::element_count(most.shape);
+  out.workspaces.push_back({most.name, Dtype::f32, {elements}});
   const TensorTile M(draft, "M", nest, most, tiled, true);
   t.zeroed(draft.named.at("M"));
   // As many blocks as fill the GPU several times, each over a part of every row that it measures.
@@ -82,7 +116,8 @@ Access measure_amax(Family::Programs& out, const std::string& name,
   t.for_("turn", first, tile::min(first + each, Index(turns)), 1, [&](const Index& turn) {
     tile.place(nest, over, turn);
     t.copy(X.at(tile), t.all(x), from.padding_value);
-    t.map(found, tile::max(t.value(found), tile::apply(ValueOp::abs, {t.value(x)})));
+    const Value magnitude = tile::apply(ValueOp::abs, {t.value(x)});
+    t.map(found, tile::max(t.value(found), magnitude));
   });
   TensorId whole = found;
   for (size_t d = 0; d < tiled.size(); ++d) {

@@ -20,14 +20,13 @@ inline constexpr double kLargest = 0x1p13;  // what it is scaled to
 
 // The scale of a row whose largest magnitude is `amax`, and its reciprocal.
 inline Value row_scale_of(Value amax) {
-  return tile::apply(ValueOp::inverse_binade,
-                     {tile::max(std::move(amax), tile::constant(kLeast))}) *
-         tile::constant(kLargest);
+  const Value most = tile::max(std::move(amax), tile::constant(kLeast));
+  return tile::apply(ValueOp::inverse_binade, {most}) * tile::constant(kLargest);
 }
 
 inline Value inverse_scale_of(Value amax) {
-  return tile::apply(ValueOp::binade, {tile::max(std::move(amax), tile::constant(kLeast))}) *
-         tile::constant(1 / kLargest);
+  const Value most = tile::max(std::move(amax), tile::constant(kLeast));
+  return tile::apply(ValueOp::binade, {most}) * tile::constant(1 / kLargest);
 }
 
 // The same as a value of a nest, made of its load of that number.

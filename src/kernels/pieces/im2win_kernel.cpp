@@ -1,5 +1,18 @@
 #include "kernels/pieces/im2win_kernel.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/im2win_math.h"
+#include "kernels/pieces/im2win_stage.h"
+#include "kernels/pieces/operand_packing.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {
@@ -33,13 +46,17 @@ Im2winKernel::Im2winKernel(const Im2winProduct& product, const Im2winStage& stag
 
 void Im2winKernel::add_to(Family::Programs& out) {
   const int64_t math = s_.num_math_warpgroups;
-  t_.grid(workers_ * s_.cluster_m).cluster(s_.cluster_m).warps(static_cast<int>(4 + 4 * math));
+  const int warps = static_cast<int>(4 + 4 * math);
+  t_.grid(workers_ * s_.cluster_m).cluster(s_.cluster_m).warps(warps);
   add_tensors();
+  const int consumer_warps = static_cast<int>(4 * math / own_);
+  const int registers = math > 1 ? im2win_registers(math) : 0;
   t_.roles([&] {
     t_.role("producer", 4, math > 1 ? 32 : 0, [&] { produce(); });
-    for (int64_t i = 0; i < own_; ++i)
-      t_.role(draft_.name("consumer", i), static_cast<int>(4 * math / own_),
-              math > 1 ? im2win_registers(math) : 0, [&] { Im2winMath(*this, i).run(); });
+    for (int64_t i = 0; i < own_; ++i) {
+      const std::string name = draft_.name("consumer", i);
+      t_.role(name, consumer_warps, registers, [&] { Im2winMath(*this, i).run(); });
+    }
   });
   draft_.finish(out);
 }
@@ -48,18 +65,22 @@ void Im2winKernel::add_to(Family::Programs& out) {
 void Im2winKernel::add_tensors() {
   Access input = product_.input();
   input.at[*product_.x].begin = stage_.begin;
-  input_.emplace(draft_, "A", c_.nest, input,
-                 axes_of({c_.channel, product_.filter_rows, c_.window}));
+  const std::vector<size_t> axes = axes_of({c_.channel, product_.filter_rows, c_.window});
+  input_.emplace(draft_, "A", c_.nest, input, axes);
+  const std::vector<int64_t> patch = {stage_.planes * stage_.rows, stage_.width};
   for (int64_t i = 0; i < own_; ++i)
-    patches_.push_back(t_.shared(draft_.name("patch", i), Dtype::f32,
-                                 {stage_.planes * stage_.rows, stage_.width}));
+    patches_.push_back(t_.shared(draft_.name("patch", i), Dtype::f32, patch));
   add_weights();
   const int stages = static_cast<int>(s_.stages);
-  for (int64_t i = 0; i < own_; ++i)
-    rings_.push_back(t_.pipeline(draft_.name("ring", i), stages, {patches_[at(i)]}));
+  for (int64_t i = 0; i < own_; ++i) {
+    const std::string name = draft_.name("ring", i);
+    patch_stages_.push_back(t_.pipeline(name, stages, {patches_[at(i)]}));
+  }
   beside_ = t_.pipeline("beside", s_.weights_stationary ? 1 : stages, weights_);
-  for (int64_t i = 0; i < own_; ++i)
-    windows_.push_back(stage_.windows(t_, patches_[at(i)], draft_.name("windows", i)));
+  for (int64_t i = 0; i < own_; ++i) {
+    const std::string name = draft_.name("windows", i);
+    windows_.push_back(stage_.windows(t_, patches_[at(i)], name));
+  }
 }
 
 // Those of a stage, or all of them in a stage of their own.
@@ -70,9 +91,10 @@ void Im2winKernel::add_weights() {
     if (access->name.empty()) continue;
     const bool first = from_.empty();
     const std::string name = first ? "B" : "B_rest";
+    const char* shared_name = first ? "b" : "b_rest";
     draft_.buffers[name] = access->name;
     from_.push_back(t_.global(name, dtype, {stage_.count() * columns, stage_.depth}));
-    weights_.push_back(t_.shared(first ? "b" : "b_rest", dtype, {weight_rows_, stage_.depth}));
+    weights_.push_back(t_.shared(shared_name, dtype, {weight_rows_, stage_.depth}));
   }
 }
 
@@ -90,7 +112,9 @@ tile::Tile Im2winKernel::patch_of(TileCoord tile, const Index& k) const {
 
 Index Im2winKernel::first_of(const Index& round) const {
   const int64_t cluster = s_.cluster_m;
-  return (cluster > 1 ? round * cluster + tile::cluster_rank() : round) * own_;
+  Index group = round;
+  if (cluster > 1) group = round * cluster + tile::cluster_rank();
+  return group * own_;
 }
 
 void Im2winKernel::all_rounds(const Body& body) {
@@ -103,17 +127,21 @@ int64_t Im2winKernel::late(int64_t number) const {
 
 void Im2winKernel::fetch_weights(const Index& row) {
   const bool shared = s_.cluster_m > 1 && !s_.weights_stationary;
+  const char* along = shared ? "x" : "";
   t_.produce(beside_, [&] {
-    for (size_t i = 0; i < from_.size(); ++i)
-      t_.multicast(t_.tile(from_[i], {row, 0}, {weight_rows_, stage_.depth}), t_.all(weights_[i]),
-                   shared ? "x" : "");
+    for (size_t i = 0; i < from_.size(); ++i) {
+      const tile::Tile from = t_.tile(from_[i], {row, 0}, {weight_rows_, stage_.depth});
+      t_.multicast(from, t_.all(weights_[i]), along);
+    }
   });
 }
 
 void Im2winKernel::produce_patch(int64_t number, const Index& first, const Index& k) {
   const TensorId patch = patches_[at(number)];
-  t_.produce(rings_[at(number)],
-             [&] { t_.copy(patch_of(order_.at(first + number), k), t_.all(patch)); });
+  t_.produce(patch_stages_[at(number)], [&] {
+    const TileCoord tile = order_.at(first + number);
+    t_.copy(patch_of(tile, k), t_.all(patch));
+  });
 }
 
 void Im2winKernel::produce() {
@@ -124,17 +152,18 @@ void Im2winKernel::produce() {
     const Index first = first_of(round);
     t_.for_("k", 0, stage_.count(), 1, [&](const Index& k) {
       for (int64_t i = 0; i < own_; ++i) produce_patch(i, first, k);
+      if (s_.weights_stationary) return;
       const bool all = s_.block_n >= columns;
-      if (!s_.weights_stationary)
-        fetch_weights(k * columns + (all ? Index(0) : order_.at(first).origin[c_.column]));
+      const Index column = all ? Index(0) : order_.at(first).origin[c_.column];
+      fetch_weights(k * columns + column);
     });
   });
 }
 
 // Stage after stage of all math warpgroups, each beginning so much later than the first.
 void Im2winKernel::produce_staggered() {
-  const Index mine = (Index(rounds_ + workers_ - 1) - tile::block(0) / s_.cluster_m) / workers_ *
-                     stage_.count();  // stages of a math warpgroup
+  const Index behind = Index(rounds_ + workers_ - 1) - tile::block(0) / s_.cluster_m;
+  const Index mine = behind / workers_ * stage_.count();  // stages of a math warpgroup
   t_.for_("number", 0, mine + late(own_ - 1), 1, [&](const Index& number) {
     for (int64_t i = 0; i < own_; ++i) {
       const auto unless_ended = [&] { produce_started(i, number); };

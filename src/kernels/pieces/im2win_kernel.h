@@ -6,6 +6,8 @@
 // of its own. With staggered_consumers they begin parts of a tile after one another (ping-pong), so
 // that one multiplies while another stores.
 #pragma once
+#include <functional>
+#include <optional>
 #include "kernels/pieces/im2win_stage.h"
 
 namespace warploom::kernels {
@@ -55,7 +57,7 @@ class Im2winKernel {
   // of the tiles that a stage serves
   std::vector<TensorId> patches_;
   std::vector<TensorId> windows_;
-  std::vector<tile::PipelineId> rings_;
+  std::vector<tile::PipelineId> patch_stages_;
   // weights: in memory, in shared memory, and the pipeline that they come through
   std::vector<TensorId> from_;
   std::vector<TensorId> weights_;

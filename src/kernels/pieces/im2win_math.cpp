@@ -1,5 +1,17 @@
 #include "kernels/pieces/im2win_math.h"
+#include <cstddef>
+#include <cstdint>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "kernels/config/configs.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/fp16_split.h"
+#include "kernels/pieces/im2win_kernel.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 Im2winMath::Im2winMath(Im2winKernel& kernel, int64_t number)
@@ -68,8 +80,10 @@ void Im2winMath::sum_tile(const Index& round) {
 
 // Where their largest is looked for next, all reads have to end at once.
 void Im2winMath::read_windows() {
-  t_.consume(kernel_.rings_[at(number_)], split_ ? 0 : 1,
-             [&] { t_.copy(t_.all(kernel_.windows_[at(number_)]), t_.all(seen_)); });
+  const TensorId windows = kernel_.windows_[at(number_)];
+  const int in_flight = split_ ? 0 : 1;
+  t_.consume(kernel_.patch_stages_[at(number_)], in_flight,
+             [&] { t_.copy(t_.all(windows), t_.all(seen_)); });
   if (!split_) return;
   const TensorId size = reg("size", Dtype::f32, stage_.depth);
   t_.map(size, tile::apply(ValueOp::abs, {t_.value(seen_)}));
@@ -79,7 +93,10 @@ void Im2winMath::read_windows() {
 }
 
 void Im2winMath::add_up() {
-  t_.map(acc_, tile::apply(ValueOp::fma, {t_.value(part_), t_.value(inverse_), t_.value(acc_)}));
+  const Value part = t_.value(part_);
+  const Value inverse = t_.value(inverse_);
+  const Value before = t_.value(acc_);
+  t_.map(acc_, tile::apply(ValueOp::fma, {part, inverse, before}));
 }
 
 void Im2winMath::multiply(const Index& round, const Index& k) {
@@ -94,8 +111,9 @@ void Im2winMath::multiply(const Index& round, const Index& k) {
   else
     t_.consume(kernel_.beside_, 1, [&] { add_products(k); });
   // Unless it is the last round's last.
-  t_.if_less((k + 1 - stage_.count()) * kernel_.workers_,
-             Index(kernel_.rounds_ - kernel_.workers_) - round, [&] { read_windows(); });
+  const Index to_round_end = (k + 1 - stage_.count()) * kernel_.workers_;
+  const Index rounds_left = Index(kernel_.rounds_ - kernel_.workers_) - round;
+  t_.if_less(to_round_end, rounds_left, [&] { read_windows(); });
 }
 
 // The small products first: tensor cores truncate as they add.
@@ -109,8 +127,8 @@ void Im2winMath::add_products(const Index& k) {
 
 void Im2winMath::add_product(TensorId x, size_t weights, const Index& k) {
   const Index row = kernel_.s_.weights_stationary ? k * n_ : Index(0);
-  t_.mma(part_, t_.all(x), t_.tile(kernel_.weights_[weights], {row, 0}, {n_, stage_.depth}), false,
-         true);
+  const tile::Tile factor = t_.tile(kernel_.weights_[weights], {row, 0}, {n_, stage_.depth});
+  t_.mma(part_, t_.all(x), factor, false, true);
 }
 
 void Im2winMath::finish(const Index& tile) {

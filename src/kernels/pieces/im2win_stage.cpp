@@ -1,5 +1,22 @@
 #include "kernels/pieces/im2win_stage.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/precision.h"
 #include "layout/memory_layout.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "tile/build.h"
 
 namespace warploom::kernels {
 namespace {
@@ -24,8 +41,10 @@ Im2winProduct::Im2winProduct(const Contraction& contraction, const Precision& us
 bool Im2winProduct::is_readable(const Access& from, size_t dim) const {
   const auto& steps = from.at[dim].steps;
   const auto moves = std::ranges::count_if(steps, [](int64_t step) { return step != 0; });
-  return std::ranges::min(steps) >= 0 && (dim == x || from.strides[dim] % 4 == 0) &&
-         moves <= (dim == x || dim == y ? 2 : 1);
+  if (std::ranges::min(steps) < 0) return false;
+  const bool in_steps_of_16_bytes = dim == x || from.strides[dim] % 4 == 0;
+  const int most_axes = dim == x || dim == y ? 2 : 1;
+  return in_steps_of_16_bytes && moves <= most_axes;
 }
 
 bool Im2winProduct::reads_patches() const {
@@ -41,7 +60,8 @@ bool Im2winProduct::reads_patches() const {
     return false;
   for (size_t d = 0; d < from.at.size(); ++d)
     if (!is_readable(from, d)) return false;
-  return weights.dim_of(c.column) && weights.dim_of(*c.channel) && weights.dim_of(*c.window);
+  const auto has_dim = [&](size_t axis) { return weights.dim_of(axis).has_value(); };
+  return has_dim(c.column) && has_dim(*c.channel) && has_dim(*c.window);
 }
 
 Im2winStage::Im2winStage(const Im2winProduct& product, const Im2winConfig& s)
@@ -73,12 +93,14 @@ void Im2winStage::size_patch() {
   if (of.y) rows = (tile_p - 1) * move_y + (taps - 1) * apart_y + 1;
   // Rows of pixels that are not those of one plane.
   if (tile_p > 1 && move_y == 0) rows = kMostRows + 1;
-  const int64_t pixels = (of.y ? std::min(tile_q, of.size(of.c.row)) : tile_q) - 1;
-  const int64_t needed = round_up(first + pixels * move_x + (across - 1) * apart_x + 1, 4);
+  const int64_t pixels = of.y ? std::min(tile_q, of.size(of.c.row)) : tile_q;
+  const int64_t window = (across - 1) * apart_x;
+  const int64_t needed = round_up(first + (pixels - 1) * move_x + window + 1, 4);
+  const int64_t last_column = first + (tile_q - 1) * move_x + window;
+  const int64_t last_row = (tile_p - 1) * move_y + (taps - 1) * apart_y;
   while (true) {
     const int conflicts = widen(needed);
-    const int64_t last = first + (tile_q - 1) * move_x + (across - 1) * apart_x +
-                         ((tile_p - 1) * move_y + (taps - 1) * apart_y) * width;
+    const int64_t last = last_column + last_row * width;
     const bool whole_lines = conflicts > 1 && planes_first && rows % 2 == 0;  // planes of banks
     if (last < rows * width && !whole_lines) return;
     ++rows;
@@ -100,8 +122,9 @@ int Im2winStage::widen(int64_t needed) {
 // How many words of one bank the 8 pixels and 4 elements of the sum that a warp reads at once want.
 int Im2winStage::bank_conflicts(int64_t wide) const {
   const int64_t next = planes_first ? rows * wide : apart_x;
-  return layout::bank_conflict_ways({{8, 4}, {{4, {0, 1}}, {8, {1, 0}}}, {}},
-                                    {{{{8, move_x}}, {{4, next}}}, {}, 32}, 4);
+  const layout::TvLayout lanes{{8, 4}, {{4, {0, 1}}, {8, {1, 0}}}, {}};
+  const layout::MemoryLayout patch{{{{8, move_x}}, {{4, next}}}, {}, 32};
+  return layout::bank_conflict_ways(lanes, patch, 4);
 }
 
 // Lanes that read at once take 4 neighbours; of fp16x3 each has a pair, whose other one lies
@@ -156,8 +179,9 @@ Prepared Im2winStage::pack_weights(Family::Programs& out, const Capabilities& ca
   for (size_t axis = 0; axis < axes.size(); ++axis) made.at.push_back(along(axis, axes.size()));
   std::vector<size_t> over = {0, 1};
   for (size_t axis = 3; axis < axes.size(); ++axis) over.push_back(axis);
-  Prepared packed = OperandPacking{out, "b", of.precision, capabilities}.convert(
-      axes, over, source, made, graph::element_count(axes), 128);
+  const OperandPacking packing{out, "b", of.precision, capabilities};
+  const int64_t elements = graph::element_count(axes);
+  Prepared packed = packing.convert(axes, over, source, made, elements, 128);
   packed.amax.at = {along(c.column, c.nest.axes.size())};
   return packed;
 }

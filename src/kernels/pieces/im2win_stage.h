@@ -9,6 +9,7 @@
 //      weights  [9, 96, 48]         by stages: 11 elements of a row of the filter and a zero;
 //                                   channels fastest where a stage has 8 or more
 #pragma once
+#include <optional>
 #include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/tile_scheduler.h"

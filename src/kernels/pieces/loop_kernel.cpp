@@ -1,6 +1,11 @@
 #include "kernels/pieces/loop_kernel.h"
+#include <cstddef>
+#include <string>
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/loop_product.h"
 #include "kernels/pieces/loop_reduction.h"
+#include "kernels/pieces/loop_tile.h"
 #include "kernels/pieces/loop_values.h"
 #include "kernels/pieces/scan_walk.h"
 

@@ -1,6 +1,14 @@
 #include "kernels/pieces/loop_nest_tiling.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
 #include "kernels/kernel_builder.h"
+#include "loopnest/affine.h"
 #include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels::direct {
 namespace {
@@ -165,13 +173,14 @@ std::optional<LoopNestTiling::Product> product_of(const LoopNestTiling& tiling) 
     if (coordinate.steps[k] != 0 && coordinate.steps[x] != 0) return std::nullopt;
   int64_t terms = 1;
   for (const size_t axis : c->k) terms *= n.axes[axis];
-  LoopNestTiling::Product found{.a = a,
-                                .b = b,
-                                .loads = {c->a, c->b},
-                                .k = k,
-                                .taps = terms / n.axes[k],
-                                .domain_constraints = c->domain_constraints,
-                                .part = part_within(*c)};
+  LoopNestTiling::Product found;
+  found.a = a;
+  found.b = b;
+  found.loads = {c->a, c->b};
+  found.k = k;
+  found.taps = terms / n.axes[k];
+  found.domain_constraints = c->domain_constraints;
+  found.part = part_within(*c);
   if (!flatten_sum(found.a, c->k, along(k, n.axes.size(), found.taps))) return std::nullopt;
   if (found.a.shape.back() != terms) return std::nullopt;
   return found;
@@ -245,7 +254,7 @@ int64_t widest(const LoopNestTiling& tiling) {
 
 bool takes_boxes(const LoopNestTiling& tiling, const std::vector<int64_t>& tile) {
   const auto fits = [&](const Access& access) { return is_box(access, tile, tiling.nest.axes); };
-  return std::ranges::all_of(tiling.nest.loads, fits) &&
-         std::ranges::all_of(tiling.nest.outputs, fits, &LoopNest::Output::place);
+  if (!std::ranges::all_of(tiling.nest.loads, fits)) return false;
+  return std::ranges::all_of(tiling.nest.outputs, fits, &LoopNest::Output::place);
 }
 }  // namespace warploom::kernels::direct

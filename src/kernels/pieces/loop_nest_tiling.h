@@ -12,6 +12,7 @@
 // ones.
 #pragma once
 #include <array>
+#include <optional>
 #include "kernels/family.h"
 
 namespace warploom::kernels::direct {

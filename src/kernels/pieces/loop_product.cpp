@@ -1,4 +1,15 @@
 #include "kernels/pieces/loop_product.h"
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_tile.h"
+#include "loopnest/loop_nest.h"
+#include "tile/program.h"
 
 namespace warploom::kernels::direct {
 LoopProduct::LoopProduct(LoopTile& tile)
@@ -23,8 +34,8 @@ void LoopProduct::add_to(TensorId sum, const std::vector<bool>& varies) {
   const TensorTile from_b(t_.draft, "B", nest, product_.b, b_axes);
   const TensorId a = b_.shared("a", Dtype::f32, {m_, block_k_ * taps});
   const TensorId w = b_.shared("b", Dtype::f32, {block_k_, taps, n_});
-  const auto [first, last] =
-      t_.at().slots_within(product_.domain_constraints, product_.k, 0, blocks);
+  const TileCoord& here = t_.at();
+  const auto [first, last] = here.stages_within(product_.domain_constraints, product_.k, 0, blocks);
   const TensorId part = blocks > 1 ? t_.reg("part", Dtype::f32, varies) : sum;
   b_.for_("k", first, last, 1, [&](const Index& k) {
     t_.move_to(product_.k, k * block_k_);
@@ -55,7 +66,8 @@ void LoopProduct::multiply(TensorId to, TensorId a, TensorId b) {
   }
   b_.for_("c", 0, block_k_, 1, [&](const Index& c) {
     const tile::Tile taps_of_a = b_.tile(a, {0, c * taps}, {m_, taps});
-    b_.mma(to, taps_of_a, b_.tile(b, {c, 0, 0}, {1, taps, n_}));
+    const tile::Tile taps_of_b = b_.tile(b, {c, 0, 0}, {1, taps, n_});
+    b_.mma(to, taps_of_a, taps_of_b);
   });
 }
 

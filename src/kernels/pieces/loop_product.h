@@ -7,6 +7,7 @@
 // Each block of k is summed from zero and added to those before it: the rounding error of one long
 // chain would grow with √k.
 #pragma once
+#include <functional>
 #include "kernels/pieces/loop_tile.h"
 
 namespace warploom::kernels::direct {

@@ -1,4 +1,20 @@
 #include "kernels/pieces/loop_reduction.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_nest_tiling.h"
+#include "kernels/pieces/loop_tile.h"
+#include "kernels/pieces/loop_values.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
 
 namespace warploom::kernels::direct {
 namespace {
@@ -112,17 +128,21 @@ void LoopReduction::accumulate(size_t v) {
   Value operand = values_.expression_of(static_cast<size_t>(reduction.operands[0]));
   const MaybeAxis axis = t_.tiling.roles.reduction;
   if (axis && nest_.axes[*axis] % t_.extent(*axis) != 0) {  // masked past the end of the axis
-    const Value place = t_.at().value_at(along(*axis, nest_.axes.size()), t_.axes());
-    const double end = static_cast<double>(nest_.axes[*axis]) - (reduction.integers ? 0 : 0.5);
-    operand = where(less(place, tile::constant(end)), std::move(operand),
-                    tile::constant(identity_of(reduction.op)));
+    const Affine along_axis = along(*axis, nest_.axes.size());
+    const Value place = t_.at().value_at(along_axis, t_.axes());
+    const double margin = reduction.integers ? 0 : 0.5;
+    const double end = static_cast<double>(nest_.axes[*axis]) - margin;
+    const Value identity = tile::constant(identity_of(reduction.op));
+    operand = where(less(place, tile::constant(end)), std::move(operand), identity);
   }
   const TensorId sum = values_.held(v);
   const Value before = b_.value(sum);
   const bool is_product = operand.kind == Value::Kind::op && operand.op == ValueOp::mul;
-  Value after = reduction.op == ValueOp::add && is_product
-                    ? tile::apply(ValueOp::fma, {operand.operands[0], operand.operands[1], before})
-                    : tile::apply(reduction.op, {before, operand});
+  Value after = tile::apply(reduction.op, {before, operand});
+  if (reduction.op == ValueOp::add && is_product) {
+    const std::vector<Value>& factors = operand.operands;
+    after = tile::apply(ValueOp::fma, {factors[0], factors[1], before});
+  }
   values_.map(sum, std::move(after), reduction.integers);
 }
 

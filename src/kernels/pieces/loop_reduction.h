@@ -8,6 +8,7 @@
 //                                 part ← 0; for i in from … from + 16: part ← part + term
 //                                 sum ← sum + part
 #pragma once
+#include <functional>
 #include "kernels/pieces/loop_values.h"
 
 namespace warploom::kernels::direct {

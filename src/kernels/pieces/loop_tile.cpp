@@ -1,4 +1,20 @@
 #include "kernels/pieces/loop_tile.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_nest_tiling.h"
+#include "loopnest/loop_nest.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels::direct {
 LoopTile::LoopTile(const LoopNestTiling& all, const LoopKernelOptions& with,
@@ -27,8 +43,10 @@ void LoopTile::declare_tensors() {
     TensorTile tensor(draft, fmt::format("X{}", i), nest, nest.loads[i], axes_);
     inputs_.emplace(static_cast<int>(i), std::move(tensor));
   }
-  for (size_t i = 0; i < nest.outputs.size(); ++i)
-    outputs_.emplace_back(draft, fmt::format("Y{}", i), nest, nest.outputs[i].place, axes_, true);
+  for (size_t i = 0; i < nest.outputs.size(); ++i) {
+    const Access& place = nest.outputs[i].place;
+    outputs_.emplace_back(draft, fmt::format("Y{}", i), nest, place, axes_, true);
+  }
 }
 
 void LoopTile::place() {
@@ -45,7 +63,8 @@ void LoopTile::place() {
   whole.place(nest, free, goes_backwards() ? Index(lines_ - 1) - line_ : line_);
   for (const size_t a : free) {
     if (capabilities.gpu || nest.axes[a] % whole.extent[a] == 0) continue;
-    whole.origin[a] = tile::min(whole.origin[a], nest.axes[a] - whole.extent[a]);
+    const int64_t last = nest.axes[a] - whole.extent[a];
+    whole.origin[a] = tile::min(whole.origin[a], last);
   }
   at_.origin = std::move(whole.origin);
   b.grid(lines_ * ctas).warps(options.warps);
@@ -79,7 +98,8 @@ TensorId LoopTile::reg(const std::string& name, Dtype dtype, const std::vector<b
 void LoopTile::for_each_part(TensorId tensor, const Access& access,
                              const std::function<void(const tile::Tile&)>& body) {
   if (rows_ == 1 || !access.uses(*tiling.roles.x)) return body(b.all(tensor));
-  tile::Tile part = b.tile(tensor, std::vector<Index>(axes_.size(), Index(0)), {});
+  const std::vector<Index> start(axes_.size(), Index(0));
+  tile::Tile part = b.tile(tensor, start, {});
   for (const size_t a : axes_) part.extent.push_back(access.uses(a) ? extent(a) : 1);
   for_each_row([&](const Index& row) {
     part.offset.back() = row * extent(*tiling.roles.x);

@@ -1,4 +1,18 @@
 #include "kernels/pieces/loop_values.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_nest_tiling.h"
+#include "kernels/pieces/loop_tile.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels::direct {
 LoopValues::LoopValues(LoopTile& tile)
@@ -61,7 +75,8 @@ void LoopValues::compute(size_t v) {
   held_[v] = -1;  // where bodies are written out, it is that of the body before
   const Value expression = expression_of(v);
   held_[v] = t_.reg(fmt::format("v{}", v), value.dtype, value.varies);
-  const bool of_integers = value.kind != Kind::round || nest_.is_integer_value(value.operands[0]);
+  const bool rounds = value.kind == Kind::round;
+  const bool of_integers = !rounds || nest_.is_integer_value(value.operands[0]);
   map(held_[v], expression, value.integers && of_integers);
 }
 
@@ -70,8 +85,8 @@ void LoopValues::load(size_t v) {
   const Access& load = nest_.load_of(value);
   const bool transposed = t_.capabilities.gpu && is_transposed(load);
   held_[v] = t_.reg(fmt::format("x{}", value.load), load.dtype, value.varies);
-  const bool bypasses_l1 =
-      t_.capabilities.gpu && !transposed && nest_.bypasses_l1(load, t_.capabilities.l2_bytes);
+  const bool in_order = t_.capabilities.gpu && !transposed;
+  const bool bypasses_l1 = in_order && nest_.bypasses_l1(load, t_.capabilities.l2_bytes);
   if (const auto found = prefetched_.find(v); found != prefetched_.end())
     b_.map(held_[v], b_.value(found->second));
   else
@@ -89,7 +104,8 @@ void LoopValues::prefetch(size_t axis) {
     const Expr& value = nest_.values[v];
     if (value.kind != Kind::load || !value.varies[axis]) continue;
     const Access& load = nest_.load_of(value);
-    const TensorId ahead = t_.reg(fmt::format("ahead{}", value.load), load.dtype, value.varies);
+    const std::string name = fmt::format("ahead{}", value.load);
+    const TensorId ahead = t_.reg(name, load.dtype, value.varies);
     const bool bypasses_l1 = nest_.bypasses_l1(load, t_.capabilities.l2_bytes);
     b_.copy(t_.input(value.load), b_.all(ahead), load.padding_value, bypasses_l1);
     prefetched_[v] = ahead;
@@ -106,8 +122,8 @@ bool LoopValues::is_transposed(const Access& load) const {
   if (reduces_over_threads && std::ranges::any_of(t_.axes(), uses_not)) return true;
   const MaybeAxis own = fastest(load);
   if (!own || !roles.x || own == roles.x) return false;
-  return t_.extent(*own) > 1 && t_.extent(*roles.x) > 1 && !t_.tiling.reduced[*own] &&
-         load.uses(*roles.x);
+  const bool several_each = t_.extent(*own) > 1 && t_.extent(*roles.x) > 1;
+  return several_each && !t_.tiling.reduced[*own] && load.uses(*roles.x);
 }
 
 void LoopValues::store(size_t output) {
@@ -118,12 +134,12 @@ void LoopValues::store(size_t output) {
   std::vector<bool> varies(nest_.axes.size());
   for (size_t a = 0; a < varies.size(); ++a) varies[a] = place.uses(a);
   TensorId out = held_[v];
-  const bool fits = out >= 0 && b_.dtype_of(out) == place.dtype &&
-                    t_.shape_of(value.varies) == t_.shape_of(varies);
+  const bool same_shape = t_.shape_of(value.varies) == t_.shape_of(varies);
+  const bool fits = out >= 0 && same_shape && b_.dtype_of(out) == place.dtype;
   if (!fits) {
     out = t_.reg(fmt::format("y{}", output), place.dtype, varies);
-    const bool is_large =
-        value.integers || value.kind == Kind::load || nest_.largest_magnitude(id) > kExactInFloat;
+    const bool any_size = value.integers || value.kind == Kind::load;
+    const bool is_large = any_size || nest_.largest_magnitude(id) > kExactInFloat;
     const bool integers = is_integer(place.dtype) && nest_.is_integer_value(id) && is_large;
     map(out, expression_of(v), integers);
   }

@@ -4,6 +4,7 @@
 // axes than a user, what is much and used more than once, and what is rounded. Integers are
 // computed on integers of 64 bits where fp32 does not hold them.
 #pragma once
+#include <map>
 #include "kernels/pieces/loop_tile.h"
 
 namespace warploom::kernels::direct {

@@ -1,13 +1,29 @@
 #include "kernels/pieces/operand_packing.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/fp16_split.h"
 #include "kernels/pieces/loop_nest_tiling.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 bool is_whole(const Access& access) {
-  return access.in_bounds && access.gather_dim < 0 &&
-         std::ranges::all_of(
-             access.at,
-             [](const Affine& c) { return c.begin == 0 && std::ranges::min(c.steps) >= 0; });
+  const auto from_zero_on = [](const Affine& c) {
+    return c.begin == 0 && std::ranges::min(c.steps) >= 0;
+  };
+  if (!access.in_bounds || access.gather_dim >= 0) return false;
+  return std::ranges::all_of(access.at, from_zero_on);
 }
 
 bool stores_whole(const Contraction& c) {
@@ -15,9 +31,9 @@ bool stores_whole(const Contraction& c) {
   const auto fits = [](const Access& access) {
     return is_whole(access) && is_computed_float(access.dtype);
   };
-  return epilogue && fits(c.nest.outputs[0].place) &&
-         std::ranges::all_of(*epilogue,
-                             [&](int operand) { return fits(c.nest.loads[at(operand)]); });
+  const auto operand_fits = [&](int operand) { return fits(c.nest.loads[at(operand)]); };
+  if (!epilogue || !fits(c.nest.outputs[0].place)) return false;
+  return std::ranges::all_of(*epilogue, operand_fits);
 }
 
 Prepared OperandPacking::convert(const std::vector<int64_t>& axes, const std::vector<size_t>& over,
@@ -30,29 +46,36 @@ Prepared OperandPacking::convert(const std::vector<int64_t>& axes, const std::ve
     out.workspaces.push_back({access.name, access.dtype, {elements}});
     return access;
   };
-  LoopNest nest{.axes = axes, .loads = {from}, .values = {{.kind = Kind::load}}, .outputs = {}};
-  const auto add = [&](ValueOp op, std::vector<int> operands) {
-    nest.values.push_back({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
+  LoopNest nest;
+  nest.axes = axes;
+  nest.loads = {from};
+  nest.values = {{.kind = Kind::load}};
+  const auto add_value = [&](Expr value) {
+    nest.values.push_back(std::move(value));
     return static_cast<int>(nest.values.size()) - 1;
+  };
+  const auto add = [&](ValueOp op, std::vector<int> operands) {
+    return add_value({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
   };
   const auto rounded = [&](int value) {
     if (precision.operand == Dtype::tf32) return add(ValueOp::round_tf32, {value});
     if (!precision.is_fp16_split()) return value;
-    nest.values.push_back({.kind = Kind::round, .dtype = Dtype::f16, .operands = {value}});
-    return static_cast<int>(nest.values.size()) - 1;
+    return add_value({.kind = Kind::round, .dtype = Dtype::f16, .operands = {value}});
   };
   int whole = 0;
   Prepared prepared{workspace("_ready"), {}};
   if (precision.is_fp16_split()) {
     prepared.amax = fp16_split::measure_amax(out, name, axes, from, over, capabilities);
     nest.loads.push_back(prepared.amax);
-    whole = add(ValueOp::mul, {whole, fp16_split::add_row_scale(nest, 1)});
+    const int scale = fp16_split::add_row_scale(nest, 1);
+    whole = add(ValueOp::mul, {whole, scale});
   }
   const int high = rounded(whole);
   nest.outputs = {{high, prepared.high}};
   if (precision.terms > 1) {
     prepared.low = workspace("_rest");
-    nest.outputs.push_back({rounded(add(ValueOp::sub, {whole, high})), prepared.low});
+    const int rest = add(ValueOp::sub, {whole, high});
+    nest.outputs.push_back({rounded(rest), prepared.low});
   }
   direct::add_program(out, "prepare_" + name, std::move(nest), 4096 / across, across, capabilities);
   return prepared;
@@ -92,12 +115,12 @@ Prepared OperandPacking::place(const Access& from, const std::vector<int64_t>& b
   source.at = target.at;
   for (size_t d = 0; d < rank; ++d) {
     source.at[d].begin = begin[d];
-    source.in_bounds =
-        source.in_bounds && begin[d] >= 0 && begin[d] + made.shape[d] <= from.shape[d];
+    const bool inside = begin[d] >= 0 && begin[d] + made.shape[d] <= from.shape[d];
+    source.in_bounds = source.in_bounds && inside;
   }
+  int64_t across = 128;
   const bool turns = fast != slow;
-  const int64_t across =
-      turns ? std::clamp<int64_t>(power_of_two_above(made.shape[fast]), 4, 64) : 128;
+  if (turns) across = std::clamp<int64_t>(power_of_two_above(made.shape[fast]), 4, 64);
   Prepared prepared = convert(axes, over_axes, source, target, elements, across);
   for (Access* access : {&prepared.high, &prepared.low}) access->at = made.at;
   prepared.amax.at = std::move(rows);
@@ -105,17 +128,17 @@ Prepared OperandPacking::place(const Access& from, const std::vector<int64_t>& b
 }
 
 Prepared OperandPacking::repack(const Access& from, size_t row, size_t k, bool along_k) const {
-  const auto fast =
-      at(std::ranges::find_if(from.at,
-                              [&](const Affine& c) { return c.steps[along_k ? k : row] != 0; }) -
-         from.at.begin());
+  const size_t neighbours = along_k ? k : row;
+  const auto moves = [&](const Affine& c) { return c.steps[neighbours] != 0; };
+  const auto fast = at(std::ranges::find_if(from.at, moves) - from.at.begin());
   Access made = from;
   made.strides[fast] = 1;
-  // The copy engine wants rows in steps of 16 bytes, and a box of 128 that begins within a line of
-  // the cache reads two.
+  // TMA wants rows in steps of 16 bytes, and a box of 128 that begins within a line of the cache
+  // reads two.
   const int64_t line = 128 / bytes_of(precision.operand);
   const int64_t length = from.shape[fast];
-  int64_t next = round_up(length, length < line ? line / 8 : line);
+  const int64_t unit = length < line ? line / 8 : line;
+  int64_t next = round_up(length, unit);
   for (size_t d = from.at.size(); d-- > 0;)
     if (d != fast) {
       made.strides[d] = next;
@@ -128,34 +151,35 @@ Prepared OperandPacking::repack(const Access& from, size_t row, size_t k, bool a
 }
 
 Prepared OperandPacking::pack_for_tma(const Access& from, size_t row, size_t k) const {
-  const bool along_k =
-      bytes_of(precision.operand) != 2 || from.stride(row) != 1 || from.stride(k) == 1;
+  const bool along_row = from.stride(row) == 1 && from.stride(k) != 1;
+  const bool along_k = bytes_of(precision.operand) != 2 || !along_row;
   const size_t fast = along_k ? k : row;
-  // The copy engine reads neighbours along one axis, all else in steps of 16 bytes.
+  // TMA reads neighbours along one axis, all else in steps of 16 bytes.
   bool readable = precision.terms == 1 && from.stride(fast) == 1;
-  for (size_t d = 0; d < from.at.size(); ++d)
-    readable &= from.at[d].steps[fast] != 0 || from.strides[d] * bytes_of(from.dtype) % 16 == 0;
+  for (size_t d = 0; d < from.at.size(); ++d) {
+    const int64_t stride_bytes = from.strides[d] * bytes_of(from.dtype);
+    readable &= from.at[d].steps[fast] != 0 || stride_bytes % 16 == 0;
+  }
   return readable ? Prepared{from, {}} : repack(from, row, k, along_k);
 }
 
 Contraction filled(Family::Programs& out, Contraction c, const Capabilities& capabilities) {
   for (const auto& [number, triangle] : c.triangular_operands) {
     Access& load = c.nest.loads[number];
-    LoopNest nest{.axes = c.nest.axes,
-                  .loads = {load},
-                  .values = {{},
-                             {.kind = Kind::load},
-                             {.kind = Kind::index, .at = triangle},
-                             {.kind = Kind::apply, .op = ValueOp::less, .operands = {2, 0}},
-                             {.kind = Kind::apply, .op = ValueOp::where, .operands = {3, 0, 1}}},
-                  .outputs = {}};
+    LoopNest nest;
+    nest.axes = c.nest.axes;
+    nest.loads = {load};
+    nest.values = {{}, {.kind = Kind::load}, {.kind = Kind::index, .at = triangle}};
+    nest.values.push_back({.kind = Kind::apply, .op = ValueOp::less, .operands = {2, 0}});
+    nest.values.push_back({.kind = Kind::apply, .op = ValueOp::where, .operands = {3, 0, 1}});
     for (size_t a = 0; a < nest.axes.size(); ++a)
       if (!load.uses(a)) nest.axes[a] = 1;
     load.name = number == c.a ? "a_filled" : "b_filled";
     nest.outputs = {{4, load}};
-    out.workspaces.push_back({load.name, load.dtype, {tile::span_of(load.shape, load.strides)}});
-    direct::add_program(out, "fill_" + load.name.substr(0, 1), std::move(nest), 16, 128,
-                        capabilities);
+    const int64_t elements = tile::span_of(load.shape, load.strides);
+    out.workspaces.push_back({load.name, load.dtype, {elements}});
+    const std::string program = "fill_" + load.name.substr(0, 1);
+    direct::add_program(out, program, std::move(nest), 16, 128, capabilities);
   }
   return c;
 }

@@ -36,8 +36,7 @@ struct OperandPacking {
   // One element after another along k, or for types of 16 bits along rows where it is so already,
   // all else in steps of 16 bytes.
   Prepared repack(const Access& from, size_t row, size_t k, bool along_k) const;
-  // The same for a kernel fed by the copy engine: where that can read the operand as it is, nothing
-  // is written.
+  // The same for a kernel fed by TMA: where that can read the operand as it is, nothing is written.
   Prepared pack_for_tma(const Access& from, size_t row, size_t k) const;
 };
 

@@ -1,6 +1,7 @@
 // The operand format of the GPU matmul families: in which types products are computed under a
 // track.
 #pragma once
+#include <optional>
 #include "kernels/kernel_builder.h"
 #include "loopnest/contraction.h"
 
@@ -14,7 +15,7 @@ struct Precision {
 
   bool is_fp16_split() const { return operand == Dtype::f16 && terms > 1; }
 
-  // Whether the threads add up the sums of one slot each: tensor cores truncate as they add, an
+  // Whether the threads add up the sums of one stage each: tensor cores truncate as they add, an
   // error that grows with k, and keep 14 bits of a sum of 8-bit floats.
   bool promotes() const { return terms > 1 || (is_float(operand) && bits_of(operand) == 8); }
 

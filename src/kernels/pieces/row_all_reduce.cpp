@@ -1,4 +1,15 @@
 #include "kernels/pieces/row_all_reduce.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/loop_nest.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 using tile::ReduceOp;
@@ -59,7 +70,8 @@ std::vector<TensorId> RowAllReduce::gather(const std::vector<TensorId>& own) {
   const Layout layout = exchange_layout();
   if (exchanged_ == 0) {
     parts_ = t_.draft.workspace("parts", "row_parts", Dtype::f32, layout.workspace);
-    flags_ = b_.zeroed(t_.draft.workspace("flags", "row_flags", Dtype::i32, {exchanges()}));
+    flags_ = t_.draft.workspace("flags", "row_flags", Dtype::i32, {exchanges()});
+    b_.zeroed(flags_);
   }
   const auto place = [&](size_t i, const Index& cta, const std::vector<int64_t>& extent) {
     std::vector<Index> offset(extent.size(), 0);
@@ -76,8 +88,9 @@ std::vector<TensorId> RowAllReduce::gather(const std::vector<TensorId>& own) {
   const std::vector<int64_t> shape(layout.all.begin() + 1, layout.all.end());
   std::vector<TensorId> gathered;
   for (size_t i = 0; i < own.size(); ++i) {
-    gathered.push_back(t_.draft.reg(fmt::format("met{}", i), Dtype::f32, shape));
-    b_.copy(place(i, 0, layout.all), b_.all(gathered.back()));
+    const TensorId met = t_.draft.reg(fmt::format("met{}", i), Dtype::f32, shape);
+    b_.copy(place(i, 0, layout.all), b_.all(met));
+    gathered.push_back(met);
   }
   exchanged_ += std::ssize(own);
   return gathered;

@@ -6,6 +6,7 @@
 // and a flag of its own, so that none waits for the readers of the one before. The CTAs of a row
 // must run at the same time: the kernel is launched cooperatively.
 #pragma once
+#include <functional>
 #include "kernels/pieces/row_terms.h"
 
 namespace warploom::kernels {

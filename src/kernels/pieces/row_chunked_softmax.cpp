@@ -1,4 +1,9 @@
 #include "kernels/pieces/row_chunked_softmax.h"
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/row_kernel.h"
+#include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,6 +1,15 @@
 // Rows that are walked over tile by tile, once for each of their passes.
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+#include "base/value_op.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_kernel.h"
 #include "kernels/pieces/row_split_squares.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
 
 namespace warploom::kernels {
 namespace {
@@ -95,13 +104,17 @@ class Passes {
     const TensorId total = tiles_.tile_reg("total");
     b_.map(term, each);
     b_.map(total, sum + b_.value(term));
-    b_.map(*result.lost, b_.value(*result.lost) + (b_.value(term) - (b_.value(total) - sum)));
+    const Value added = b_.value(total) - sum;
+    const Value lost = b_.value(*result.lost);
+    b_.map(*result.lost, lost + (b_.value(term) - added));
     b_.map(result.sum, b_.value(total));
   }
 
   void join_threads(const ThreadResult& result) {
-    if (result.lost)
-      b_.map(result.sum, b_.value(result.sum) + tile::finite_or_0(b_.value(*result.lost)));
+    if (result.lost) {
+      const Value lost = tile::finite_or_0(b_.value(*result.lost));
+      b_.map(result.sum, b_.value(result.sum) + lost);
+    }
     if (squares_ || splits_softmax_)
       kernel_.all_reduce.reduce_own_part(result.reduction, result.sum);
     else

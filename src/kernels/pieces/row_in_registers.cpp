@@ -1,5 +1,13 @@
 // Rows that are one tile.
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_kernel.h"
+#include "kernels/pieces/row_terms.h"
+#include "kernels/pieces/row_tiles.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::kernels {
 namespace {

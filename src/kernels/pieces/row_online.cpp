@@ -1,6 +1,12 @@
 // Two reductions by one walk over a row that is kept nowhere.
 #include <limits>
+#include <utility>
+#include "base/value_op.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_kernel.h"
+#include "loopnest/affine.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
 
 namespace warploom::kernels {
 namespace {
@@ -22,11 +28,13 @@ class OnlinePasses {
       const Value x = element();
       const Value top = b_.value(higher);
       b_.map(higher, max(b_.value(highest), x));
-      b_.map(sums, b_.value(sums) * exp_of(b_.value(highest) - top) + exp_of(x - top));
+      const Value rescale = exp_of(b_.value(highest) - top);
+      b_.map(sums, b_.value(sums) * rescale + exp_of(x - top));
       b_.map(highest, top);
     });
     kernel_.all_reduce.reduce(first(), highest);
-    b_.map(sums, b_.value(sums) * exp_of(b_.value(highest) - terms_.bound(first())));
+    const Value rescale = exp_of(b_.value(highest) - terms_.bound(first()));
+    b_.map(sums, b_.value(sums) * rescale);
     kernel_.all_reduce.reduce(second(), sums);
   }
 
@@ -47,9 +55,10 @@ class OnlinePasses {
       const Value is_number = equal(x, x);  // a number equals itself
       const Value was_number = equal(old, old);
       const Value beyond = op == ValueOp::max ? less(old, x) : less(x, old);
-      const Value better =
-          where(beyond, tile::constant(1), where(is_number, tile::constant(0), was_number));
-      b_.map(indices, where(better, terms_.compute(rows_.index_of_extreme), b_.value(indices)));
+      const Value only_number = where(is_number, tile::constant(0), was_number);
+      const Value better = where(beyond, tile::constant(1), only_number);
+      const Value index_here = terms_.compute(rows_.index_of_extreme);
+      b_.map(indices, where(better, index_here, b_.value(indices)));
       b_.map(best, tile::apply(op, {old, x}));
     });
     kernel_.all_reduce.reduce(first(), best);
@@ -81,8 +90,9 @@ class OnlinePasses {
   // The first pass's operand, in a register tensor, where its users are many.
   Value element() {
     const int x = operand(first());
-    return terms_.masked(first(),
-                         is_loaded() ? terms_.compute(x) : b_.value(terms_.materialize(x, "x")));
+    if (is_loaded()) return terms_.masked(first(), terms_.compute(x));
+    const TensorId made = terms_.materialize(x, "x");
+    return terms_.masked(first(), b_.value(made));
   }
 
   RowKernel& kernel_;

@@ -1,12 +1,22 @@
 #include "kernels/pieces/row_ring.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/row_kernel.h"
+#include "loopnest/loop_nest.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::kernels {
 namespace {
 // Whether a load is the same for every row, and goes along all of it.
 bool is_same_for_every_row(const RowReduction& rows, const Access& load) {
   const auto used = [&](size_t axis) { return load.uses(axis); };
-  return load.in_bounds && std::ranges::all_of(rows.row, used) &&
-         std::ranges::none_of(rows.outer, used);
+  const bool along_all = load.in_bounds && std::ranges::all_of(rows.row, used);
+  return along_all && std::ranges::none_of(rows.outer, used);
 }
 }  // namespace
 
@@ -31,7 +41,8 @@ RowRing::RowRing(RowKernel& kernel, const RowRingOptions& options)
 
 void RowRing::start(const Index& first) {
   load_resident(first);
-  pipeline_ = kernel_.tiles.b.pipeline("ring", static_cast<int>(options_.stages), {stage_});
+  const int stages = static_cast<int>(options_.stages);
+  pipeline_ = kernel_.tiles.b.pipeline("ring", stages, {stage_});
   const int64_t ahead = std::max<int64_t>(1, options_.stages - 1);
   for (int64_t i = 0; i < ahead; ++i) produce(first + i * options_.workers);
   kernel_.terms.set_source([this](TensorId to) { take(to); });
@@ -50,8 +61,8 @@ void RowRing::load_resident(const Index& first) {
   }
   kernel_.tiles.go_to_rows(first);
   if (same.empty() || kernel_.tiles.row_groups() < kRowsEnough * options_.workers) return;
-  const int64_t ring_bytes = options_.stages * extent_ * tiles_ * bytes_of(access_.dtype);
-  const int64_t left = options_.shared_bytes - ring_bytes - kReductionBytes;
+  const int64_t stage_bytes = extent_ * tiles_ * bytes_of(access_.dtype);
+  const int64_t left = options_.shared_bytes - options_.stages * stage_bytes - kReductionBytes;
   kernel_.terms.load_resident(same, std::min(tiles_, left / bytes));
 }
 
@@ -68,8 +79,8 @@ void RowRing::produce(const Index& group) {
 }
 
 TensorId RowRing::arrived(int64_t tile) {
-  return kernel_.tiles.reg(fmt::format("arrived{}", tile), kernel_.tiles.everywhere(),
-                           access_.dtype);
+  RowTiles& tiles = kernel_.tiles;
+  return tiles.reg(fmt::format("arrived{}", tile), tiles.everywhere(), access_.dtype);
 }
 
 // The first tile takes the whole row out of its stage, which the next row can then have.
@@ -82,7 +93,8 @@ void RowRing::take(TensorId to) {
   b.consume(pipeline_, 0, [&] {
     for (int64_t i = 0; i < tiles_; ++i) {
       const TensorId part = is_one_tile ? to : arrived(i);
-      b.copy(b.tile(stage_, {0, i * extent_}, {1, extent_}), b.all(part));
+      const tile::Tile from = b.tile(stage_, {0, i * extent_}, {1, extent_});
+      b.copy(from, b.all(part));
     }
   });
   const int64_t ahead = std::max<int64_t>(1, options_.stages - 1);

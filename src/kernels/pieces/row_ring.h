@@ -8,6 +8,7 @@
 // What is the same for every row (a scale, a bias) stays in shared memory beside the buffer, as
 // much of it as fits, where a CTA has rows enough. Bytes are of shared memory.
 #pragma once
+#include <set>
 #include "kernels/pieces/row_kernel.h"
 
 namespace warploom::kernels {

@@ -1,5 +1,15 @@
 #include "kernels/pieces/row_split_softmax.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
 #include <limits>
+#include <optional>
+#include "base/value_op.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/loop_nest.h"
+#include "loopnest/row_reduction.h"
+#include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 using tile::ReduceOp;

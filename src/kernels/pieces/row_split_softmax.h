@@ -10,6 +10,7 @@
 // Of a row of -infinity the own maximum counts as the lowest finite number, since the difference of
 // infinities is no number; where both are the same infinity the factor is 1.
 #pragma once
+#include <optional>
 #include "kernels/pieces/row_terms.h"
 
 namespace warploom::kernels {

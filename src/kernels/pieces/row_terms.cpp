@@ -1,4 +1,17 @@
 #include "kernels/pieces/row_terms.h"
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/loop_nest.h"
+#include "loopnest/row_reduction.h"
+#include "tile/build.h"
 
 namespace warploom::kernels {
 void RowTerms::with_own_bindings(const std::function<void()>& body) {
@@ -44,7 +57,9 @@ void RowTerms::read(int id, TensorId to) {
     return b_.copy(t_.input(term.load), b_.all(to), padding, bypasses_l1);
   }
   const int64_t extent = t_.row_extent();
-  b_.copy(b_.tile(resident->second, {0, t_.unrolled_tile() * extent}, {1, extent}), b_.all(to));
+  const int64_t first = t_.unrolled_tile() * extent;
+  const tile::Tile from = b_.tile(resident->second, {0, first}, {1, extent});
+  b_.copy(from, b_.all(to));
 }
 
 void RowTerms::load_resident(const std::set<int>& loads, int64_t tiles) {
@@ -108,9 +123,11 @@ Value RowTerms::masked(int id, Value value) const {
     const bool divides = t_.tile_count(axis) * t_.at().extent[axis] * ctas == size;
     if (axis == rows_.tiled_outer || divides) continue;
     // Near the end, where it matters, the difference is exact in fp32, however long the row.
-    const Value past_end = tile::coordinate(t_.dim_of(axis), t_.at().origin[axis] - size);
+    const Index from_end = t_.at().origin[axis] - size;
+    const Value past_end = tile::coordinate(t_.dim_of(axis), from_end);
     const Value inside = less(past_end, tile::constant(0));
-    value = where(inside, std::move(value), tile::constant(identity_of(term.op)));
+    const Value identity = tile::constant(identity_of(term.op));
+    value = where(inside, std::move(value), identity);
   }
   return value;
 }
@@ -137,7 +154,8 @@ void RowTerms::store(size_t output, bool along_row) {
   const Dtype dtype = rows_.nest.outputs[output].place.dtype;
   const TensorId y = t_.reg(fmt::format("y{}", output), varies, dtype);
   b_.map(y, compute(rows_.results[output]));
-  b_.copy(b_.all(y), t_.output(output), 0, t_.options.nontemporal_store && along_row);
+  const bool nontemporal = t_.options.nontemporal_store && along_row;
+  b_.copy(b_.all(y), t_.output(output), 0, nontemporal);
 }
 
 std::vector<int> RowTerms::loads_of_last_pass(size_t kept_by) const {

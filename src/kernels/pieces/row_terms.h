@@ -4,6 +4,7 @@
 // tensor. What passes keep stays in register tensors named after its set (x, x1 …), or between
 // passes over tiles in scratch tensors in shared memory.
 #pragma once
+#include <functional>
 #include <map>
 #include <set>
 #include "kernels/pieces/row_tiles.h"

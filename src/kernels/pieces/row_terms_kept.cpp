@@ -1,5 +1,14 @@
 // What passes over rows keep for those behind them.
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_terms.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 void RowTerms::keep(size_t pass, bool operands) {

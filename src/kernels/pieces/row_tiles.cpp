@@ -1,4 +1,17 @@
 #include "kernels/pieces/row_tiles.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/loop_nest.h"
+#include "loopnest/row_reduction.h"
+#include "tile/index.h"
 
 namespace warploom::kernels {
 RowTiles::RowTiles(const RowReduction& all, RowKernelOptions with)

@@ -1,4 +1,13 @@
 #include "kernels/pieces/scan_look_back.h"
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels::direct {
 using tile::ReduceOp;

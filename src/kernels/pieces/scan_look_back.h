@@ -9,6 +9,7 @@
 //     exclusive prefix within the round   the aggregates of tiles 4 and 5
 //     aggregate of the round              those of tiles 4, 5, 6 and 7
 #pragma once
+#include <functional>
 #include "kernels/pieces/loop_tile.h"
 
 namespace warploom::kernels::direct {

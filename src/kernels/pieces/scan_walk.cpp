@@ -1,4 +1,16 @@
 #include "kernels/pieces/scan_walk.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/loop_tile.h"
+#include "kernels/pieces/loop_values.h"
+#include "loopnest/loop_nest.h"
+#include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels::direct {
 using tile::ReduceOp;
@@ -96,7 +108,8 @@ TensorId ScanWalk::one_a_line(const char* stem, size_t v) {
 void ScanWalk::scan(size_t v) {
   const Expr& value = nest_.values[v];
   const TensorId term = values_.reg("term", v, value.varies);
-  values_.map(term, values_.expression_of(static_cast<size_t>(value.operands[0])), value.integers);
+  const auto operand = static_cast<size_t>(value.operands[0]);
+  values_.map(term, values_.expression_of(operand), value.integers);
   const TensorId own = scan_tile(v, term);
   if (!is_carried(v)) return values_.hold(v, own);
   const TensorId all = values_.reg("v", v, value.varies);
@@ -127,7 +140,8 @@ TensorId ScanWalk::scan_tile(size_t v, TensorId term) {
     if (number == 0) prefetch(turn_ + 1);
     scan_own();
   };
-  look_back_.exchange({v, number, axis_, value.varies, one_a_line("total", v)}, turn_, meanwhile);
+  const TensorId total = one_a_line("total", v);
+  look_back_.exchange({v, number, axis_, value.varies, total}, turn_, meanwhile);
   return prefixes;
 }
 
@@ -139,7 +153,8 @@ void ScanWalk::carry(size_t v) {
   const Value total = b_.value(one_a_line("total", v));
   if (nest_.values[v].integers) return b_.map_integers(before, b_.value(before) + total);
   b_.map(sum, b_.value(before) + total);
-  b_.map(lost, b_.value(lost) + (total - (b_.value(sum) - b_.value(before))));
+  const Value added = b_.value(sum) - b_.value(before);
+  b_.map(lost, b_.value(lost) + (total - added));
   b_.map(lost, tile::finite_or_0(b_.value(lost)));
   b_.map(before, b_.value(sum));
 }

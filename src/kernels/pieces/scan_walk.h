@@ -6,6 +6,7 @@
 // that scan a line together take a tile each in every round (ScanLookBack); what the next round
 // loads is on its way while they wait for each other.
 #pragma once
+#include <algorithm>
 #include "kernels/pieces/loop_values.h"
 #include "kernels/pieces/scan_look_back.h"
 

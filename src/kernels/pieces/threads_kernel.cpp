@@ -1,4 +1,19 @@
 #include "kernels/pieces/threads_kernel.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/epilogue.h"
+#include "kernels/pieces/tile_scheduler.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
+#include "tile/index.h"
 
 namespace warploom::kernels {
 namespace {
@@ -6,8 +21,10 @@ namespace {
 int64_t outside(const Contraction& c) {
   int64_t far = 1;
   for (const Access* access : {&c.nest.loads[c.a], &c.nest.loads[c.b]})
-    for (size_t d = 0; d < access->at.size(); ++d)
-      far = std::max(far, 2 * (access->shape[d] + std::abs(access->at[d].begin)));
+    for (size_t d = 0; d < access->at.size(); ++d) {
+      const int64_t reach = access->shape[d] + std::abs(access->at[d].begin);
+      far = std::max(far, 2 * reach);
+    }
   return far;
 }
 }  // namespace
@@ -43,15 +60,15 @@ void ThreadsKernel::add_to(Family::Programs& out) {
   const std::vector<int64_t> shape = {s_.block_m, columns_};
   shared_a_ = t_.shared("a", a, {s_.block_m, depth_});
   shared_b_ = t_.shared("b", b, {depth_, columns_});
-  ring_ = t_.pipeline("ring", static_cast<int>(s_.stages), {shared_a_, shared_b_});
+  stages_ = t_.pipeline("ring", static_cast<int>(s_.stages), {shared_a_, shared_b_});
   acc_ = t_.reg("acc", c_.scales.empty() ? sums : Dtype::f32, shape);
   part_ = math_.promotes ? t_.reg("part", sums, shape) : acc_;
   a_ = t_.reg("fa", a, {s_.block_m, math_.k_step});
   b_ = t_.reg("fb", b, {math_.k_step, columns_});
   t_.fill(acc_, 0);
   const int64_t stages = stage_.count(nest_, summed_);
-  const auto [begin, end] =
-      stage_.slots_within(c_.domain_constraints, c_.channel.value_or(c_.k[0]), 0, stages);
+  const size_t k = c_.channel.value_or(c_.k[0]);
+  const auto [begin, end] = stage_.stages_within(c_.domain_constraints, k, 0, stages);
   for (int64_t stage = 0; stage + 1 < s_.stages; ++stage) produce(begin + stage);
   sum(begin, end);
   store(draft_, c_, acc_, tile_, result_);
@@ -63,7 +80,7 @@ void ThreadsKernel::add_to(Family::Programs& out) {
 void ThreadsKernel::produce(const Index& k) {
   stage_.place(nest_, summed_, k);
   tile_.origin = stage_.origin;
-  t_.produce(ring_, [&] { produce_taps(); });
+  t_.produce(stages_, [&] { produce_taps(); });
 }
 
 void ThreadsKernel::produce_taps() {
@@ -78,8 +95,11 @@ void ThreadsKernel::produce_taps() {
       const bool over = places % taps != 0;
       tile_.origin[*c_.window] = over ? place + place / places * outside(c_) : place;
     }
-    t_.copy(global_a_.at(tile_), t_.tile(shared_a_, {0, tap * channels}, {s_.block_m, channels}));
-    t_.copy(global_b_.at(tile_), t_.tile(shared_b_, {tap * channels, 0}, {channels, columns_}));
+    const int64_t at = tap * channels;
+    const tile::Tile to_a = t_.tile(shared_a_, {0, at}, {s_.block_m, channels});
+    const tile::Tile to_b = t_.tile(shared_b_, {at, 0}, {channels, columns_});
+    t_.copy(global_a_.at(tile_), to_a);
+    t_.copy(global_b_.at(tile_), to_b);
   }
 }
 
@@ -89,7 +109,7 @@ void ThreadsKernel::sum(const Index& begin, const Index& end) {
     here.place(nest_, summed_, k);
     const std::vector<TensorId> scales = load_scales(draft_, c_, here, result_);
     if (math_.promotes) t_.fill(part_, 0);
-    t_.consume(ring_, 0, [&] { multiply_stage(); });
+    t_.consume(stages_, 0, [&] { multiply_stage(); });
     if (math_.promotes) t_.map(acc_, promoted(draft_, acc_, part_, scales));
     produce(k + (s_.stages - 1));
   });
@@ -99,8 +119,10 @@ void ThreadsKernel::sum(const Index& begin, const Index& end) {
 void ThreadsKernel::multiply_stage() {
   const int64_t step = math_.k_step;
   for (int64_t inner = 0; inner < depth_; inner += step) {
-    t_.copy(t_.tile(shared_a_, {0, inner}, {s_.block_m, step}), t_.all(a_));
-    t_.copy(t_.tile(shared_b_, {inner, 0}, {step, columns_}), t_.all(b_));
+    const tile::Tile from_a = t_.tile(shared_a_, {0, inner}, {s_.block_m, step});
+    const tile::Tile from_b = t_.tile(shared_b_, {inner, 0}, {step, columns_});
+    t_.copy(from_a, t_.all(a_));
+    t_.copy(from_b, t_.all(b_));
     if (math_.precision.operand == Dtype::tf32)
       multiply_tf32();
     else

@@ -8,6 +8,7 @@
 // Nothing is unfolded in memory: a patch at a place of the filter is a box of the input, and what
 // padding adds lies outside and counts as 0.
 #pragma once
+#include <optional>
 #include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/tile_scheduler.h"
@@ -62,7 +63,7 @@ class ThreadsKernel {
   // a stage's operands; accumulators, and those of a stage; an instruction's operands
   TensorId shared_a_ = -1;
   TensorId shared_b_ = -1;
-  tile::PipelineId ring_ = -1;
+  tile::PipelineId stages_ = -1;
   TensorId acc_ = -1;
   TensorId part_ = -1;
   TensorId a_ = -1;

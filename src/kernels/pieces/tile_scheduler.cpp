@@ -1,4 +1,11 @@
 #include "kernels/pieces/tile_scheduler.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <vector>
+#include "kernels/kernel_builder.h"
+#include "tile/index.h"
 
 namespace warploom::kernels {
 TileCoord TileScheduler::at(const Index& number) const {
@@ -7,15 +14,18 @@ TileCoord TileScheduler::at(const Index& number) const {
   const auto distance = [&](int64_t w) { return w > group ? w * 8 / group : group * 8 / w; };
   for (int64_t w = 1; w <= tiles_m; ++w)
     if (tiles_m % w == 0 && distance(w) < distance(width)) width = w;
-  const Index in_batch = batch > 1 ? number % (tiles_m * tiles_n) : number;
+  const int64_t tiles = tiles_m * tiles_n;
+  const Index in_batch = batch > 1 ? number % tiles : number;
   const Index first = in_batch / (width * tiles_n) * width;
   const Index within = in_batch % (width * tiles_n);
-  const Index m = first + within % width;
+  Index m = first + within % width;
+  if (cluster > 1) m = m * cluster + tile::cluster_rank();
+  Index n = within / width;
+  if (beside > 1) n = n * beside + tile::cluster_rank();
   TileCoord placed = tile;
-  placed.place(c.nest, c.m, cluster > 1 ? m * cluster + tile::cluster_rank() : m);
-  placed.place(c.nest, c.n,
-               beside > 1 ? within / width * beside + tile::cluster_rank() : within / width);
-  placed.place(c.nest, c.batch, batch > 1 ? number / (tiles_m * tiles_n) : Index(0));
+  placed.place(c.nest, c.m, m);
+  placed.place(c.nest, c.n, n);
+  placed.place(c.nest, c.batch, batch > 1 ? number / tiles : Index(0));
   return placed;
 }
 
@@ -29,8 +39,8 @@ std::vector<size_t> stage_axes(const Contraction& c) {
   if (!c.scales.empty()) return c.k;
   std::vector<size_t> axes;
   if (c.channel) axes.push_back(*c.channel);
-  std::ranges::copy_if(c.k, std::back_inserter(axes),
-                       [&](size_t axis) { return axis != c.channel; });
+  for (const size_t axis : c.k)
+    if (axis != c.channel) axes.push_back(axis);
   return axes;
 }
 }  // namespace warploom::kernels

@@ -30,7 +30,7 @@ struct TileScheduler {
 // other two.
 Index paired_order(const Index& turn, int64_t count, int64_t workers);
 
-// The axes of the sum in the order in which slots take its terms, slowest first: through the window
-// at one set of channels after another.
+// The axes of the sum in the order in which stages take its terms, slowest first: through the
+// window at one set of channels after another.
 std::vector<size_t> stage_axes(const Contraction& contraction);
 }  // namespace warploom::kernels

@@ -1,4 +1,19 @@
 #include "kernels/pieces/wgmma_kernel.h"
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/epilogue.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/tile_scheduler.h"
+#include "kernels/pieces/wgmma_product.h"
+#include "loopnest/affine.h"
+#include "loopnest/contraction.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {
@@ -29,8 +44,9 @@ void WgmmaKernel::add_to(Family::Programs& out) {
   const Dtype sums = c_.scales.empty() ? precision_.accumulator() : Dtype::f32;
   tiles_.set_grid(draft_, 4 + 4 * math);
   add_operands();
+  const Dtype stored = c_.nest.outputs[0].place.dtype;
   if (s_.epilogue == Epilogue::smem)
-    staging_ = t_.shared("staging", c_.nest.outputs[0].place.dtype, {s_.block_m, s_.block_n});
+    staging_ = t_.shared("staging", stored, {s_.block_m, s_.block_n});
   tiles_.declare(draft_, sums);
   t_.roles([&] {
     t_.role("producer", 4, math > 1 ? kProducerRegisters : 0, [&] { produce(); });
@@ -53,7 +69,8 @@ void WgmmaKernel::add_operands() {
   const Axes b_axes = axes_of({columns_above_, c_.column, c_.channel});
   const int64_t padded = s_.block_m + kTransposePadding;
   if (s_.transposes_a()) {
-    from_.emplace_back(draft_, "A", c_.nest, a_.high, axes_of({c_.channel, c_.row}));
+    const Axes transposed = axes_of({c_.channel, c_.row});
+    from_.emplace_back(draft_, "A", c_.nest, a_.high, transposed);
     stages_.push_back(t_.shared("a", Dtype::f32, {s_.block_k, padded}));
   } else {
     add_operand("A", "a", a_.high, a_axes, s_.block_m);
@@ -63,7 +80,7 @@ void WgmmaKernel::add_operands() {
     add_operand("A_rest", "a_rest", a_.low, a_axes, s_.block_m);
     add_operand("B_rest", "b_rest", b_.low, b_axes, s_.block_n);
   }
-  ring_ = t_.pipeline("ring", static_cast<int>(s_.stages), stages_);
+  pipeline_ = t_.pipeline("ring", static_cast<int>(s_.stages), stages_);
   if (s_.transposes_a())
     lines_ = t_.as_strided("lines", stages_[0], 0, {s_.block_m, s_.block_k}, {1, padded});
 }
@@ -81,7 +98,7 @@ void WgmmaKernel::produce() {
   tiles_.for_each(draft_, [&](TileCoord tile, const Index& begin, const Index& end, bool) {
     t_.for_("k", begin, end, 1, [&](const Index& k) {
       tile.place(c_.nest, summed_, k);
-      t_.produce(ring_, [&] { produce_stage(tile); });
+      t_.produce(pipeline_, [&] { produce_stage(tile); });
     });
   });
 }
@@ -101,9 +118,11 @@ std::vector<WgmmaKernel::StageSums> WgmmaKernel::sums_of_round() {
   const auto set = [&](const char* name) {
     return t_.reg(name, precision_.accumulator(), {s_.block_m, s_.block_n});
   };
-  std::vector<StageSums> sets = {{"", promotes_ ? set("part") : acc_, {}}};
-  if (tiles_.stages_per_round() > 1)
-    sets.push_back({"_next", meanwhile_ ? set("part_next") : acc_, {}});
+  const TensorId part = promotes_ ? set("part") : acc_;
+  std::vector<StageSums> sets = {{"", part, {}}};
+  if (tiles_.stages_per_round() <= 1) return sets;
+  const TensorId next = meanwhile_ ? set("part_next") : acc_;
+  sets.push_back({"_next", next, {}});
   return sets;
 }
 
@@ -140,7 +159,8 @@ void WgmmaKernel::sum_tile(const TileCoord& tile, const Index& begin, const Inde
 void WgmmaKernel::multiply_stage(const TileCoord& stage, StageSums& set) {
   set.scales = load_scales(draft_, c_, stage, result_, row_axes_, set.name);
   if (promotes_) t_.fill(set.part, 0);
-  t_.consume(ring_, promotes_ && !meanwhile_ ? 0 : 1, [&] { add_products(set); });
+  const int in_flight = promotes_ && !meanwhile_ ? 0 : 1;
+  t_.consume(pipeline_, in_flight, [&] { add_products(set); });
 }
 
 // Of split operands the small products first: tensor cores truncate as they add.

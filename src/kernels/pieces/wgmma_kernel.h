@@ -67,7 +67,7 @@ class WgmmaKernel {
   tile::Builder& t_ = draft_.b;
   std::vector<TensorTile> from_;
   std::vector<TensorId> stages_;  // the operands of a stage: a as [m, k], b as [n, k]
-  tile::PipelineId ring_ = -1;
+  tile::PipelineId pipeline_ = -1;
   TensorId lines_ = -1;    // a transposed tile as [m, k]
   TensorId staging_ = -1;  // what results leave through
   TensorId acc_ = -1;

@@ -1,9 +1,24 @@
 #include "kernels/pieces/wgmma_product.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/precision.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
 namespace {
 size_t sets_of(const Contraction& c) {
-  return c.reductions.empty() ? 1 : std::ranges::max(row_steps(c), {}, &RowStep::set).set + 1;
+  if (c.reductions.empty()) return 1;
+  const RowStep last = std::ranges::max(row_steps(c), {}, &RowStep::set);
+  return last.set + 1;
 }
 }  // namespace
 
@@ -48,20 +63,22 @@ int64_t WgmmaProduct::most_accumulators(bool several_stages_a_round) const {
 
 std::pair<std::vector<size_t>, int64_t> WgmmaProduct::outer_axes() const {
   std::pair<std::vector<size_t>, int64_t> out{{}, 1};
-  for (size_t a = 0; a < c.nest.axes.size(); ++a)
-    if (a != c.row && a != c.column && a != second_pixels && std::ranges::count(c.k, a) == 0) {
-      out.first.push_back(a);
-      out.second *= c.nest.axes[a];
-    }
+  for (size_t a = 0; a < c.nest.axes.size(); ++a) {
+    const bool tiled = a == c.row || a == c.column || a == second_pixels;
+    if (tiled || std::ranges::count(c.k, a) > 0) continue;
+    out.first.push_back(a);
+    out.second *= c.nest.axes[a];
+  }
   return out;
 }
 
 bool WgmmaProduct::can_transpose(const Contraction& sides) const {
   const Access& a = sides.nest.loads[sides.a];
-  bool readable = !windows && precision.operand == Dtype::tf32 && precision.terms == 1 &&
-                  a.stride(sides.row) == 1 && a.stride(*sides.channel) != 1;
+  const bool is_tf32 = precision.operand == Dtype::tf32 && precision.terms == 1;
+  if (windows || !is_tf32) return false;
+  if (a.stride(sides.row) != 1 || a.stride(*sides.channel) == 1) return false;
   for (size_t d = 0; d < a.at.size(); ++d)
-    readable &= a.at[d].steps[sides.row] != 0 || a.strides[d] % 4 == 0;
-  return readable;
+    if (a.at[d].steps[sides.row] == 0 && a.strides[d] % 4 != 0) return false;
+  return true;
 }
 }  // namespace warploom::kernels

@@ -8,6 +8,7 @@
 // The pieces of the kernel: wgmma_tiles.h (which CTA computes what), wgmma_kernel.h (producer, main
 // loop, epilogue).
 #pragma once
+#include <optional>
 #include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/tile_scheduler.h"

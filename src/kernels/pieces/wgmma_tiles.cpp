@@ -1,4 +1,16 @@
 #include "kernels/pieces/wgmma_tiles.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include "base/dtype.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/tile_scheduler.h"
+#include "kernels/pieces/wgmma_product.h"
+#include "loopnest/contraction.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {
@@ -47,8 +59,9 @@ void WgmmaTiles::compute(const Body& body, const Index& linear) const {
   const Index part = parts_ == 1 ? Index(0) : linear / order_.count();
   const Index begin = part * part_stages_;
   const Index end = tile::min(begin + part_stages_, Index(stages_));
+  const TileCoord of_all = clusters_.at(number);
   const auto [first, last] =
-      clusters_.at(number).slots_within(c_.domain_constraints, *c_.channel, begin, end, per_round_);
+      of_all.stages_within(c_.domain_constraints, *c_.channel, begin, end, per_round_);
   TileCoord tile = order_.at(number);
   if (parts_ > 1) tile.origin.back() = part;
   body(tile, first, last, false);
@@ -95,7 +108,8 @@ void WgmmaTiles::take_over(KernelBuilder& draft, TensorId acc, const Index& begi
   auto& t = draft.b;
   const Index before = tile::block(0) - 1;
   t.if_less(0, begin, [&] {
-    t.add(tile::Wait{t.tile(flags_, {before}, {1}), 1});
+    const tile::Tile flag = t.tile(flags_, {before}, {1});
+    t.add(tile::Wait{flag, 1});
     t.copy(left_by(draft, before), t.all(acc));
   });
 }
@@ -105,7 +119,8 @@ void WgmmaTiles::hand_over(KernelBuilder& draft, TensorId acc, const Index& end)
   const Index worker = tile::block(0);
   t.if_less(end, stages_, [&] {
     t.copy(t.all(acc), left_by(draft, worker));
-    t.add(tile::Signal{t.tile(flags_, {worker}, {1}), 1});
+    const tile::Tile flag = t.tile(flags_, {worker}, {1});
+    t.add(tile::Signal{flag, 1});
   });
 }
 }  // namespace warploom::kernels

@@ -10,6 +10,7 @@
 //      CTA 0   tile 1, stages 0 … 4, left to CTA 1; then tile 0, stages 0 … 9
 //      CTA 1   tile 2, stages 0 … 9; then tile 1, stages 5 … 9, from the sums of CTA 0
 #pragma once
+#include <functional>
 #include "kernels/pieces/wgmma_product.h"
 
 namespace warploom::kernels {

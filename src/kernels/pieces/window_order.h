@@ -10,8 +10,9 @@
 // The sum over ci and kw is one over `run`: 33 neighbours for every pixel, so that few channels
 // fill a matrix instruction too and strides cost nothing. What im2win does in memory (a copy of
 // every window row) is here a view: memory grows by the padding alone. Runs begin at multiples of
-// 16 bytes, as the copy engine asks.
+// 16 bytes, as TMA asks.
 #pragma once
+#include <optional>
 #include "kernels/pieces/operand_packing.h"
 
 namespace warploom::kernels {

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 #include "archive/archive.h"
 #include "base/file.h"

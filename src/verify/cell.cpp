@@ -89,6 +89,12 @@ class HeldCell final : public Cell {
 
   void renew(uint64_t seed) override { layout_.renew(seed); }
 
+  void keep() override { layout_.keep(); }
+
+  void renew_as_left() override { layout_.put_back(CellLayout::kLeft); }
+
+  void renew_as_new() override { layout_.put_back(CellLayout::kNew); }
+
   Result<double> run(const Round& asked) override {
     if (process_ <= 0) return not_held("the cell has ended");
     Round round = asked;

@@ -75,6 +75,11 @@ class Cell {
   virtual uint64_t address_of(const void* ours) const = 0;
   // All that threads could have written to but buffers and scratch, as new; seeds differ.
   virtual void renew(uint64_t seed) = 0;
+  // Of the same, what is there now: the other renewals put it back, or, by the same work, what was
+  // there when it was last as new.
+  virtual void keep() = 0;
+  virtual void renew_as_left() = 0;
+  virtual void renew_as_new() = 0;
   // Microseconds from when the threads were let go to when all stood still.
   virtual Result<double> run(const Round& round) = 0;
   // What holds it, in words: "no system calls (seccomp), no descriptors, …".

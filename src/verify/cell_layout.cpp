@@ -230,6 +230,34 @@ void CellLayout::renew(uint64_t seed) {
     std::memcpy(copy.get(), piece->bytes.data(), piece->bytes.size());
 }
 
+std::vector<CellLayout::Part> CellLayout::renewed() const {
+  std::vector<Part> parts;
+  for (const ThreadMemory& thread : threads_) {
+    parts.push_back({static_cast<char*>(thread.stack.get()) + kPage, kStack});
+    parts.push_back({static_cast<char*>(thread.local.get()), kPage});
+  }
+  for (const auto& [piece, copy] : variables_)
+    parts.push_back({static_cast<char*>(copy.get()), piece->bytes.size()});
+  return parts;
+}
+
+void CellLayout::keep() {
+  const auto contents = [&] {
+    std::vector<std::string> all;
+    for (const Part& part : renewed()) all.emplace_back(part.begin, part.bytes);
+    return all;
+  };
+  kept_[kLeft] = contents();
+  renew(options_.seed + 1);
+  kept_[kNew] = contents();
+}
+
+void CellLayout::put_back(Kept kept) {
+  const std::vector<Part> parts = renewed();
+  for (size_t i = 0; i < parts.size(); ++i)
+    std::memcpy(parts[i].begin, kept_[kept][i].data(), parts[i].bytes);
+}
+
 uint64_t CellLayout::function_of(const CellLaunch& launch) const {
   const CellCode code = cell_code();
   if (launch.function == CellLaunch::kFill) return image_.code + code.fill;

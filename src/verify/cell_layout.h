@@ -3,6 +3,7 @@
 // Everything that a cell can write to is shared memory, which this process maps as well: so it can
 // be put back to what it was, from outside, before every call. Within the room only.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -46,6 +47,12 @@ class CellLayout {
 
   // Stacks, thread pointers' pages, libm's variables and the control page, as new.
   void renew(uint64_t seed);
+
+  // Which contents of those are put back: see Cell::keep().
+  enum Kept { kLeft, kNew };
+
+  void keep();
+  void put_back(Kept kept);
   // The round as the threads find it; resource-limit where it has too many launches.
   Result<CellControl*> write_control(const Round& round);
 
@@ -62,6 +69,13 @@ class CellLayout {
     std::shared_ptr<void> local;  // a page round the thread pointer
   };
 
+  // All of the shared memory that renew() sets, but the control page.
+  struct Part {
+    char* begin;
+    uint64_t bytes;
+  };
+
+  std::vector<Part> renewed() const;
   Status allocate();
   Result<std::shared_ptr<void>> take(uint64_t bytes);
   void map_shared(const void* ours, uint64_t bytes, uint64_t address);
@@ -78,6 +92,7 @@ class CellLayout {
   std::vector<ThreadMemory> threads_;
   // Writable pieces of the image, and where they lie in the shared memory.
   std::vector<std::pair<const CellPiece*, std::shared_ptr<void>>> variables_;
+  std::array<std::vector<std::string>, 2> kept_;  // contents of renewed()
   std::vector<CellRegion> regions_;
   uint64_t plan_place_ = 0;  // in the code's file
   int code_file_ = -1;

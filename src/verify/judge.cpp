@@ -145,6 +145,12 @@ Status Judge::reserve_memory() {
   return ok();
 }
 
+std::set<std::string> Judge::names_of_outputs() const {
+  std::set<std::string> names;
+  for (const auto id : setup_.graph.outputs) names.insert(setup_.graph.tensor(id).name);
+  return names;
+}
+
 // The candidate with its workspaces bound, so that they are guarded and poisoned as well. Those
 // that share bytes by the memory plan lie in one guarded buffer, in the places that the plan gives
 // them.
@@ -160,7 +166,8 @@ Result<Judge::Contender> Judge::load(const Request& request) {
   if (runner_)
     runner_->begin({.seed = setup_.seed + number,
                     .limit_ms = request.candidate_limit_ms,
-                    .foreign = request.foreign});
+                    .foreign = request.foreign,
+                    .outputs = names_of_outputs()});
   for (const auto& inputs : kept_) inputs->output_hash.reset();
   for (const Set& set : ring_) set.inputs->output_hash.reset();
   WARPLOOM_CHECK(allocate_workspaces(list, made));

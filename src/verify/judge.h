@@ -131,6 +131,7 @@ class Judge {
     return is_candidate(who) ? set.outputs : set.vendor_outputs;
   }
 
+  std::set<std::string> names_of_outputs() const;
   Result<Contender> load(const Request& request);
   Status allocate_workspaces(const LaunchList& list, Contender& made);
   Status judge_into(const Request& request, Verdict& verdict);
@@ -207,6 +208,7 @@ class Judge {
   Result<Contest> contest_of(std::vector<Contender>& contenders, const Request& request);
   runtime::MeasureOptions measuring(const Request& request) const;
   Status time_strictly(const Contest& contest, Verdict& verdict);
+  Status look_for_state(const Contest& contest, const Request& request, Verdict& verdict);
   Status time_candidate(const Contender& candidate, const Request& request, Verdict& verdict);
   Status time_prepare(Contender& candidate, const Set& set, const Request& request,
                       Verdict& verdict);

@@ -1,28 +1,19 @@
 #include "verify/runner.h"
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <string>
 #include <tl/expected.hpp>
@@ -472,6 +463,12 @@ Runner::Overhead Runner::overhead() const {
 Result<double> Runner::timed_call(const Work& work) {
   WARPLOOM_CHECK(hold(work));
   renew(work);
+  WARPLOOM_TRY(const double us, time_launches(work));
+  WARPLOOM_CHECK(look_at_margins());
+  return us;
+}
+
+Result<double> Runner::time_launches(const Work& work) {
   double all_us = 0;
   for (const CellLaunch& launch : launches_of(work)) {
     const int threads = threads_of(launch);
@@ -482,8 +479,84 @@ Result<double> Runner::timed_call(const Work& work) {
                                               .limit_ms = options_.limit_ms}));
     all_us += std::max(0.0, us - at_share(idle_us_.at(threads), 0.5));
   }
-  WARPLOOM_CHECK(look_at_margins());
   return all_us;
+}
+
+Runner::Kept Runner::kept_of(const Work& work) const {
+  Kept kept;
+  for (const auto& [name, buffer] : work.buffers)
+    if (!is_input(work, name) && !options_.outputs.contains(name))
+      kept.workspaces[name].assign(static_cast<const char*>(buffer.address()),
+                                   static_cast<size_t>(buffer.bytes()));
+  for (const auto& scratch : scratch_)
+    kept.scratch.emplace_back(static_cast<const char*>(scratch.get()),
+                              static_cast<size_t>(scratch_bytes_));
+  return kept;
+}
+
+void Runner::put_back(const Work& work, const Kept& kept) {
+  for (const auto& [name, bytes] : kept.workspaces)
+    copy_bytes(work.buffers.at(name).address(), bytes.data(), std::ssize(bytes));
+  for (size_t i = 0; i < scratch_.size(); ++i)
+    copy_bytes(scratch_[i].get(), kept.scratch[i].data(), std::ssize(kept.scratch[i]));
+}
+
+uint64_t Runner::hash_of_outputs(const Work& work) const {
+  uint64_t hash = 0;
+  for (const std::string& name : options_.outputs) {
+    const auto found = work.buffers.find(name);
+    if (found == work.buffers.end()) continue;
+    const auto* const bytes = static_cast<const char*>(found->second.address());
+    hash = 3 * hash + hash64({bytes, static_cast<size_t>(found->second.bytes())});
+  }
+  return hash;
+}
+
+Status Runner::look_for_state(const Call& call, bool same_bits) {
+  constexpr int kPairs = 7;
+  constexpr int kMost = 6;          // of the pairs
+  constexpr double kFaster = 0.85;  // of the time as new
+  constexpr double kPatienceMs = 3000;
+  const auto keeps = [](const std::string& found) {
+    return fail({ErrorCode::kCandidateKeepsState,
+                 "a candidate keeps something in memory from call to call", "",
+                 "the same time and output, whatever a call before left in memory", found,
+                 "compute from the inputs alone, in every call"});
+  };
+  WARPLOOM_CHECK(call());
+  const std::vector<Work> works = std::exchange(waiting_, {});
+  if (works.size() != 1) return ok();
+  const Work& work = works[0];
+  const auto start = std::chrono::steady_clock::now();
+  WARPLOOM_CHECK(timed_call(work));
+  const uint64_t output = hash_of_outputs(work);
+  const Kept left = kept_of(work);
+  cell_->keep();
+  renew(work);
+  const Kept fresh = kept_of(work);
+  int faster = 0;
+  std::vector<double> gaps;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    std::array<double, 2> us{};
+    const size_t first = random_.below(2);
+    for (const size_t as_left : {first, 1 - first}) {
+      renew(work);
+      put_back(work, as_left == 1 ? left : fresh);
+      as_left == 1 ? cell_->renew_as_left() : cell_->renew_as_new();
+      WARPLOOM_TRY(us[as_left], time_launches(work));
+      if (same_bits && hash_of_outputs(work) != output) return keeps("another output");
+    }
+    faster += us[1] < kFaster * us[0];
+    gaps.push_back(us[0] - us[1]);
+    const double spent_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    if (spent_ms > kPatienceMs) break;
+  }
+  std::ranges::sort(gaps);
+  const double gap = gaps[gaps.size() / 2];
+  const bool enough = std::ssize(gaps) < kPairs ? faster == std::ssize(gaps) : faster >= kMost;
+  if (!enough || gap < 2 * overhead().spread_us) return ok();
+  return keeps(fmt::format("{} of {} calls faster, by {:.1f} us", faster, gaps.size(), gap));
 }
 
 Result<double> Runner::series(const std::vector<Work>& works, int times) {

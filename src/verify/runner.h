@@ -42,9 +42,10 @@
 
 namespace warploom::verify {
 struct RunnerOptions {
-  uint64_t seed = 1;         // of orders, patterns, addresses
-  double limit_ms = 10'000;  // of one launch
-  bool foreign = false;      // a text that Warploom did not write in this process
+  uint64_t seed = 1;                   // of orders, patterns, addresses
+  double limit_ms = 10'000;            // of one launch
+  bool foreign = false;                // a text that Warploom did not write in this process
+  std::set<std::string> outputs = {};  // what of a list\'s outputs is looked at: no workspaces
 };
 
 class Runner final : public runtime::Executor {
@@ -68,6 +69,12 @@ class Runner final : public runtime::Executor {
   Overhead overhead() const;
 
   Result<int64_t> free_memory() override { return here_.free_memory(); }
+
+  // Whether a candidate keeps something from call to call, though nothing of it is there in any
+  // other call: pairs of timed calls on the same inputs, one as new, the other with workspaces,
+  // scratch and stacks as a call left them. candidate-keeps-state where that makes it faster, or
+  // its outputs other ones.
+  Status look_for_state(const runtime::Call& call, bool same_bits);
 
   Result<runtime::Buffer> allocate(int64_t bytes) override;
   Status fill(const runtime::Buffer& buffer, uint32_t word) override;
@@ -95,6 +102,16 @@ class Runner final : public runtime::Executor {
     std::string bytes;
     std::string name;  // of a buffer beside it
   };
+
+  // Contents of what a call may keep something in.
+  struct Kept {
+    std::map<std::string, std::string> workspaces;
+    std::vector<std::string> scratch;
+  };
+
+  Kept kept_of(const Work& work) const;
+  void put_back(const Work& work, const Kept& kept);
+  uint64_t hash_of_outputs(const Work& work) const;
 
   explicit Runner(runtime::Executor& here)
       : Executor(Engine::cpu, here.info()), here_(here), random_(1) {}
@@ -127,6 +144,8 @@ class Runner final : public runtime::Executor {
   Result<double> timed_call(const Work& work);
   Result<double> series(const std::vector<Work>& works, int times);
   Status measure_overhead(int threads);
+  // The launches of a call, timed, on memory as it is.
+  Result<double> time_launches(const Work& work);
   int threads_of(const CellLaunch& launch) const;
 
   runtime::Executor& here_;

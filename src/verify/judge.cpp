@@ -131,7 +131,8 @@ Result<Ready> Judge::prepare() {
 Status Judge::reserve_memory() {
   // Of the memory, for inputs, and outputs of the candidate and of the reference.
   constexpr double kShare = 0.7;
-  const int64_t need = input_bytes_ + output_bytes_;
+  const int64_t copies = runner_ ? 2 : 1;  // a cell has its own of the inputs
+  const int64_t need = copies * input_bytes_ + output_bytes_;
   const auto with_reference = static_cast<double>(need + output_bytes_);
   const auto wanted = static_cast<int64_t>(with_reference / kShare);
   const auto free_memory = [this] { return device_->free_memory(); };

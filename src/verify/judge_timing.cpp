@@ -100,7 +100,10 @@ Status Judge::make_ring(const Request& request) {
     Set made{std::make_shared<Inputs>(), outputs_, vendor_outputs_};
     made.inputs->family = kScreening[0];
     const uint64_t seed = setup_.seed + 0x9e3779b9u * static_cast<uint64_t>(set);
-    WARPLOOM_CHECK(fill_inputs(*made.inputs, seed));
+    const Status filled = fill_inputs(*made.inputs, seed);
+    // Large problems leave no room for another set.
+    if (!filled && filled.error().code == ErrorCode::kOutOfMemory) return ok();
+    WARPLOOM_CHECK(filled);
     if (own_outputs_) WARPLOOM_TRY(made.outputs, make_outputs(*device_));
     if (own_outputs_ && vendor_.kernel.bind)
       WARPLOOM_TRY(made.vendor_outputs, make_outputs(here()));

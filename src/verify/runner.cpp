@@ -40,6 +40,7 @@ using runtime::Bindings, runtime::Buffer, runtime::Call, runtime::LoadedKernel;
 
 namespace {
 constexpr int64_t kMargin = 64 << 10;             // on both sides of an input's copy
+constexpr int64_t kAlone = 4 << 20;               // bytes that one thread copies
 constexpr int64_t kPiece = 1 << 20;               // of memory that threads share
 constexpr int kMostRounds = 4;                    // that a checked kernel's blocks are cut into
 constexpr int64_t kMostMixed = int64_t{1} << 31;  // blocks whose order can be mixed
@@ -50,7 +51,9 @@ int cores() {
   return static_cast<int>(wl::allowed_cores().size());
 }
 
+// By several threads where that is worth waking them.
 void for_pieces(int64_t bytes, const std::function<void(int64_t from, int64_t count)>& work) {
+  if (bytes <= kAlone) return work(0, bytes);
   graph::parallel_for(ceil_div(bytes, kPiece), 0, [&](int64_t piece) {
     const int64_t from = piece * kPiece;
     work(from, std::min(kPiece, bytes - from));

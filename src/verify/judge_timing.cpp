@@ -322,7 +322,7 @@ Result<Judge::Contest> Judge::contest_of(std::vector<Contender>& contenders,
 Status Judge::look_for_state(const Contest& contest, const Request& request, Verdict& verdict) {
   const bool atomic = std::ranges::any_of(request.list.kernels, has_atomic_arguments);
   announce_(true, 30'000);
-  const Status found = runner_->look_for_state(contest.calls[0][0], !atomic);
+  const Status found = runner_->look_for_state(contest.calls[0], !atomic);
   announce_(false, 0);
   WARPLOOM_CHECK(found);
   constexpr double kShortest = 20;  // us: below, what a call takes without work is no small part

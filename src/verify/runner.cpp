@@ -27,8 +27,8 @@
 #include "codegen/launch_list.h"
 #include "codegen/prepare.h"
 #include "cpu/pool.h"
-#include "graph/parallel.h"
 #include "runtime/executor.h"
+#include "verify/bytes.h"
 #include "verify/cell.h"
 #include "verify/cell_code.h"
 #include "verify/channel.h"
@@ -40,8 +40,6 @@ using runtime::Bindings, runtime::Buffer, runtime::Call, runtime::LoadedKernel;
 
 namespace {
 constexpr int64_t kMargin = 64 << 10;             // on both sides of an input's copy
-constexpr int64_t kAlone = 4 << 20;               // bytes that one thread copies
-constexpr int64_t kPiece = 1 << 20;               // of memory that threads share
 constexpr int kMostRounds = 4;                    // that a checked kernel's blocks are cut into
 constexpr int64_t kMostMixed = int64_t{1} << 31;  // blocks whose order can be mixed
 constexpr size_t kIdleRounds = 31;                // without work, that are remembered
@@ -49,55 +47,6 @@ constexpr size_t kFirstIdleRounds = 7;            // that are made at once
 
 int cores() {
   return static_cast<int>(wl::allowed_cores().size());
-}
-
-// By several threads where that is worth waking them.
-void for_pieces(int64_t bytes, const std::function<void(int64_t from, int64_t count)>& work) {
-  if (bytes <= kAlone) return work(0, bytes);
-  graph::parallel_for(ceil_div(bytes, kPiece), 0, [&](int64_t piece) {
-    const int64_t from = piece * kPiece;
-    work(from, std::min(kPiece, bytes - from));
-  });
-}
-
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  for_pieces(bytes, [&](int64_t at, int64_t count) {
-    std::memcpy(static_cast<char*>(to) + at, static_cast<const char*>(from) + at,
-                static_cast<size_t>(count));
-  });
-}
-
-bool same_bytes(const void* a, const void* b, int64_t bytes) {
-  std::atomic<bool> same = true;
-  for_pieces(bytes, [&](int64_t at, int64_t count) {
-    if (std::memcmp(static_cast<const char*>(a) + at, static_cast<const char*>(b) + at,
-                    static_cast<size_t>(count)) != 0)
-      same = false;
-  });
-  return same;
-}
-
-void fill_words(void* to, uint32_t word, int64_t bytes) {
-  for_pieces(bytes, [&](int64_t at, int64_t count) {
-    char* const begin = static_cast<char*>(to) + at;
-    std::fill_n(reinterpret_cast<uint32_t*>(begin), count / 4, word);
-    std::memcpy(begin + count / 4 * 4, &word, static_cast<size_t>(count % 4));
-  });
-}
-
-// Who reads what no kernel wrote gets a number from 5e14 to 2e19 of either sign, or the like of
-// another type.
-uint32_t garbage(Random& random) {
-  const auto digits = static_cast<uint32_t>(random.below(uint64_t{1} << 27));
-  const auto sign = static_cast<uint32_t>(random.below(2)) << 31;
-  return sign | (0x58000000u + digits);
-}
-
-// A number as outputs may hold from a call before: from 0.125 to 8 of either sign.
-uint32_t ordinary(Random& random) {
-  const auto digits = static_cast<uint32_t>(random.below(3 << 24));
-  const auto sign = static_cast<uint32_t>(random.below(2)) << 31;
-  return sign | (0x3e000000u + digits);
 }
 
 tl::unexpected<Error> wrote_outside(const std::string& name) {
@@ -296,8 +245,7 @@ Status Runner::hold(const Work& work) {
   return ok();
 }
 
-// As it was before any call.
-void Runner::renew(const Work& work) {
+void Runner::renew_inputs(const Work& work) {
   const uint32_t margin = garbage(random_);
   for (const auto& [name, copy] : copies_) {
     char* const begin = static_cast<char*>(copy.memory.get());
@@ -306,6 +254,11 @@ void Runner::renew(const Work& work) {
     copy_bytes(begin + kMargin, work.buffers.at(name).address(), copy.bytes);
     fill_words(begin + behind, margin, copy.whole - behind);
   }
+}
+
+// As it was before any call.
+void Runner::renew(const Work& work) {
+  renew_inputs(work);
   // Poison shows what stays unwritten. A kernel that waits for it must not be right in every call.
   const bool as_found = options_.foreign && random_.below(3) == 0;
   const uint32_t unwritten = as_found ? ordinary(random_) : runtime::kPoison;
@@ -485,101 +438,4 @@ Result<double> Runner::time_launches(const Work& work) {
   return all_us;
 }
 
-Runner::Kept Runner::kept_of(const Work& work) const {
-  Kept kept;
-  for (const auto& [name, buffer] : work.buffers)
-    if (!is_input(work, name) && !options_.outputs.contains(name))
-      kept.workspaces[name].assign(static_cast<const char*>(buffer.address()),
-                                   static_cast<size_t>(buffer.bytes()));
-  for (const auto& scratch : scratch_)
-    kept.scratch.emplace_back(static_cast<const char*>(scratch.get()),
-                              static_cast<size_t>(scratch_bytes_));
-  return kept;
-}
-
-void Runner::put_back(const Work& work, const Kept& kept) {
-  for (const auto& [name, bytes] : kept.workspaces)
-    copy_bytes(work.buffers.at(name).address(), bytes.data(), std::ssize(bytes));
-  for (size_t i = 0; i < scratch_.size(); ++i)
-    copy_bytes(scratch_[i].get(), kept.scratch[i].data(), std::ssize(kept.scratch[i]));
-}
-
-uint64_t Runner::hash_of_outputs(const Work& work) const {
-  uint64_t hash = 0;
-  for (const std::string& name : options_.outputs) {
-    const auto found = work.buffers.find(name);
-    if (found == work.buffers.end()) continue;
-    const auto* const bytes = static_cast<const char*>(found->second.address());
-    hash = 3 * hash + hash64({bytes, static_cast<size_t>(found->second.bytes())});
-  }
-  return hash;
-}
-
-Status Runner::look_for_state(const Call& call, bool same_bits) {
-  constexpr int kPairs = 7;
-  constexpr int kMost = 6;          // of the pairs
-  constexpr double kFaster = 0.85;  // of the time as new
-  constexpr double kPatienceMs = 3000;
-  const auto keeps = [](const std::string& found) {
-    return fail({ErrorCode::kCandidateKeepsState,
-                 "a candidate keeps something in memory from call to call", "",
-                 "the same time and output, whatever a call before left in memory", found,
-                 "compute from the inputs alone, in every call"});
-  };
-  WARPLOOM_CHECK(call());
-  const std::vector<Work> works = std::exchange(waiting_, {});
-  if (works.size() != 1) return ok();
-  const Work& work = works[0];
-  const auto start = std::chrono::steady_clock::now();
-  WARPLOOM_CHECK(timed_call(work));
-  const uint64_t output = hash_of_outputs(work);
-  const Kept left = kept_of(work);
-  cell_->keep();
-  renew(work);
-  const Kept fresh = kept_of(work);
-  int faster = 0;
-  std::vector<double> gaps;
-  for (int pair = 0; pair < kPairs; ++pair) {
-    std::array<double, 2> us{};
-    const size_t first = random_.below(2);
-    for (const size_t as_left : {first, 1 - first}) {
-      renew(work);
-      put_back(work, as_left == 1 ? left : fresh);
-      as_left == 1 ? cell_->renew_as_left() : cell_->renew_as_new();
-      WARPLOOM_TRY(us[as_left], time_launches(work));
-      if (same_bits && hash_of_outputs(work) != output) return keeps("another output");
-    }
-    faster += us[1] < kFaster * us[0];
-    gaps.push_back(us[0] - us[1]);
-    const double spent_ms =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    if (spent_ms > kPatienceMs) break;
-  }
-  std::ranges::sort(gaps);
-  const double gap = gaps[gaps.size() / 2];
-  const bool enough = std::ssize(gaps) < kPairs ? faster == std::ssize(gaps) : faster >= kMost;
-  if (!enough || gap < 2 * overhead().spread_us) return ok();
-  return keeps(fmt::format("{} of {} calls faster, by {:.1f} us", faster, gaps.size(), gap));
-}
-
-Result<double> Runner::series(const std::vector<Work>& works, int times) {
-  WARPLOOM_CHECK(hold(works[0]));
-  renew(works[0]);
-  std::vector<CellLaunch> launches;
-  int threads = 1;
-  for (const Work& work : works) {
-    for (CellLaunch& launch : launches_of(work)) {
-      threads = std::max(threads, threads_of(launch));
-      launches.push_back(std::move(launch));
-    }
-  }
-  WARPLOOM_CHECK(measure_overhead(threads));
-  WARPLOOM_TRY(const double us, cell_->run({.launches = std::move(launches),
-                                            .times = times,
-                                            .threads = threads,
-                                            .scratch = scratch_addresses(),
-                                            .limit_ms = options_.limit_ms * times}));
-  WARPLOOM_CHECK(look_at_margins());
-  return std::max(0.0, us - at_share(idle_us_.at(threads), 0.5)) / times;
-}
 }  // namespace warploom::verify

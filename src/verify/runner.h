@@ -72,10 +72,10 @@ class Runner final : public runtime::Executor {
   Result<int64_t> free_memory() override { return here_.free_memory(); }
 
   // Whether a candidate keeps something from call to call, though nothing of it is there in any
-  // other call: pairs of timed calls on the same inputs, one as new, the other with workspaces,
-  // scratch and stacks as a call left them. candidate-keeps-state where that makes it faster, or
-  // its outputs other ones.
-  Status look_for_state(const runtime::Call& call, bool same_bits);
+  // other call. `calls` do the same on different inputs. candidate-keeps-state where, in a chain of
+  // them between which nothing is renewed, an output is not that of a first call; or where calls
+  // on memory that one on the same inputs left are faster than on memory as new.
+  Status look_for_state(const std::vector<runtime::Call>& calls, bool same_bits);
 
   Result<runtime::Buffer> allocate(int64_t bytes) override;
   Status fill(const runtime::Buffer& buffer, uint32_t word) override;
@@ -113,6 +113,9 @@ class Runner final : public runtime::Executor {
   Kept kept_of(const Work& work) const;
   void put_back(const Work& work, const Kept& kept);
   uint64_t hash_of_outputs(const Work& work) const;
+  void renew_inputs(const Work& work);
+  Status look_at_chain(const std::vector<Work>& works);
+  Status look_at_pairs(const Work& work, bool same_bits);
 
   explicit Runner(runtime::Executor& here)
       : Executor(Engine::cpu, here.info()), here_(here), random_(1) {}

@@ -1,0 +1,66 @@
+#include "verify/bytes.h"
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include "base/dtype.h"
+#include "base/random.h"
+#include "graph/parallel.h"
+
+namespace warploom::verify {
+namespace {
+constexpr int64_t kAlone = 4 << 20;  // bytes that one thread copies
+constexpr int64_t kPiece = 1 << 20;  // of memory that threads share
+
+// By several threads where that is worth waking them.
+void for_pieces(int64_t bytes, const std::function<void(int64_t from, int64_t count)>& work) {
+  if (bytes <= kAlone) return work(0, bytes);
+  graph::parallel_for(ceil_div(bytes, kPiece), 0, [&](int64_t piece) {
+    const int64_t from = piece * kPiece;
+    work(from, std::min(kPiece, bytes - from));
+  });
+}
+}  // namespace
+
+void copy_bytes(void* to, const void* from, int64_t bytes) {
+  for_pieces(bytes, [&](int64_t at, int64_t count) {
+    std::memcpy(static_cast<char*>(to) + at, static_cast<const char*>(from) + at,
+                static_cast<size_t>(count));
+  });
+}
+
+bool same_bytes(const void* a, const void* b, int64_t bytes) {
+  std::atomic<bool> same = true;
+  for_pieces(bytes, [&](int64_t at, int64_t count) {
+    if (std::memcmp(static_cast<const char*>(a) + at, static_cast<const char*>(b) + at,
+                    static_cast<size_t>(count)) != 0)
+      same = false;
+  });
+  return same;
+}
+
+void fill_words(void* to, uint32_t word, int64_t bytes) {
+  for_pieces(bytes, [&](int64_t at, int64_t count) {
+    char* const begin = static_cast<char*>(to) + at;
+    std::fill_n(reinterpret_cast<uint32_t*>(begin), count / 4, word);
+    std::memcpy(begin + count / 4 * 4, &word, static_cast<size_t>(count % 4));
+  });
+}
+
+// Who reads what no kernel wrote gets a number from 5e14 to 2e19 of either sign, or the like of
+// another type.
+uint32_t garbage(Random& random) {
+  const auto digits = static_cast<uint32_t>(random.below(uint64_t{1} << 27));
+  const auto sign = static_cast<uint32_t>(random.below(2)) << 31;
+  return sign | (0x58000000u + digits);
+}
+
+// A number as outputs may hold from a call before: from 0.125 to 8 of either sign.
+uint32_t ordinary(Random& random) {
+  const auto digits = static_cast<uint32_t>(random.below(3 << 24));
+  const auto sign = static_cast<uint32_t>(random.below(2)) << 31;
+  return sign | (0x3e000000u + digits);
+}
+}  // namespace warploom::verify

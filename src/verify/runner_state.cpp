@@ -1,0 +1,145 @@
+// Whether a candidate keeps something from call to call, asked where it may find it.
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <numeric>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "runtime/executor.h"
+#include "verify/bytes.h"
+#include "verify/cell.h"
+#include "verify/runner.h"
+
+namespace warploom::verify {
+using runtime::Call;
+
+Runner::Kept Runner::kept_of(const Work& work) const {
+  Kept kept;
+  for (const auto& [name, buffer] : work.buffers)
+    if (!is_input(work, name) && !options_.outputs.contains(name))
+      kept.workspaces[name].assign(static_cast<const char*>(buffer.address()),
+                                   static_cast<size_t>(buffer.bytes()));
+  for (const auto& scratch : scratch_)
+    kept.scratch.emplace_back(static_cast<const char*>(scratch.get()),
+                              static_cast<size_t>(scratch_bytes_));
+  return kept;
+}
+
+void Runner::put_back(const Work& work, const Kept& kept) {
+  for (const auto& [name, bytes] : kept.workspaces)
+    copy_bytes(work.buffers.at(name).address(), bytes.data(), std::ssize(bytes));
+  for (size_t i = 0; i < scratch_.size(); ++i)
+    copy_bytes(scratch_[i].get(), kept.scratch[i].data(), std::ssize(kept.scratch[i]));
+}
+
+uint64_t Runner::hash_of_outputs(const Work& work) const {
+  uint64_t hash = 0;
+  for (const std::string& name : options_.outputs) {
+    const auto found = work.buffers.find(name);
+    if (found == work.buffers.end()) continue;
+    const auto* const bytes = static_cast<const char*>(found->second.address());
+    hash = 3 * hash + hash64({bytes, static_cast<size_t>(found->second.bytes())});
+  }
+  return hash;
+}
+
+namespace {
+tl::unexpected<Error> keeps_state(const std::string& found) {
+  return fail({ErrorCode::kCandidateKeepsState,
+               "a candidate keeps something in memory from call to call", "",
+               "the same time and output, whatever a call before left in memory", found,
+               "compute from the inputs alone, in every call"});
+}
+}  // namespace
+
+Status Runner::look_for_state(const std::vector<Call>& calls, bool same_bits) {
+  for (const Call& call : calls) WARPLOOM_CHECK(call());
+  const std::vector<Work> works = std::exchange(waiting_, {});
+  if (works.empty()) return ok();
+  if (same_bits) WARPLOOM_CHECK(look_at_chain(works));
+  return look_at_pairs(works[0], same_bits);
+}
+
+// As a program would call it: single calls and short series in turn, on changing inputs, in memory
+// as the calls before left it. The outputs hold poison where a series begins.
+Status Runner::look_at_chain(const std::vector<Work>& works) {
+  constexpr std::array kSeries = {1, 6, 1, 6, 1, 4};
+  constexpr double kPatienceMs = 2000;
+  std::vector<uint64_t> expected;
+  double longest_us = 0;
+  for (const Work& work : works) {
+    WARPLOOM_TRY(const double us, timed_call(work));
+    longest_us = std::max(longest_us, us);
+    expected.push_back(hash_of_outputs(work));
+  }
+  const int64_t calls = std::reduce(kSeries.begin(), kSeries.end());
+  const double needed_ms = longest_us * static_cast<double>(calls) / 1e3;
+  renew(works[0]);
+  for (const int length : kSeries) {
+    for (const std::string& name : options_.outputs)
+      if (const auto output = works[0].buffers.find(name); output != works[0].buffers.end())
+        fill_words(output->second.address(), runtime::kPoison, output->second.bytes());
+    for (int call = 0; call < length; ++call) {
+      const size_t which = random_.below(works.size());
+      renew_inputs(works[which]);
+      WARPLOOM_CHECK(time_launches(works[which]));
+      if (hash_of_outputs(works[which]) != expected[which])
+        return keeps_state("another output in a call that others went before");
+      if (needed_ms > kPatienceMs && length > 1) break;
+    }
+  }
+  return ok();
+}
+
+// Pairs of calls on the same inputs, one on memory as new, one on memory as a call left it.
+Status Runner::look_at_pairs(const Work& work, bool same_bits) {
+  constexpr int kPairs = 7;  // of which so many must be faster to ask more of them
+  constexpr int kSuspicious = 6;
+  constexpr int kMorePairs = 20;
+  constexpr int kDecided = 17;
+  constexpr double kFaster = 0.85;  // of the time as new
+  constexpr double kLeastUs = 1;
+  constexpr double kPatienceMs = 3000;
+  const auto start = std::chrono::steady_clock::now();
+  WARPLOOM_CHECK(timed_call(work));
+  const uint64_t output = hash_of_outputs(work);
+  const Kept left = kept_of(work);
+  cell_->keep();
+  renew(work);
+  const Kept fresh = kept_of(work);
+  int faster = 0;
+  int pairs = 0;
+  while (pairs < kMorePairs) {
+    std::array<double, 2> us{};
+    const size_t first = random_.below(2);
+    for (const size_t as_left : {first, 1 - first}) {
+      renew(work);
+      put_back(work, as_left == 1 ? left : fresh);
+      if (as_left == 1)
+        cell_->renew_as_left();
+      else
+        cell_->renew_as_new();
+      WARPLOOM_TRY(us[as_left], time_launches(work));
+      if (same_bits && hash_of_outputs(work) != output) return keeps_state("another output");
+    }
+    ++pairs;
+    faster += us[1] < kFaster * us[0] - kLeastUs;
+    const double spent_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    if (spent_ms > kPatienceMs && pairs >= 3) break;
+    if (pairs == kPairs && faster < kSuspicious) return ok();
+  }
+  const bool decided = pairs < kMorePairs ? faster == pairs : faster >= kDecided;
+  if (!decided) return ok();
+  return keeps_state(fmt::format("{} of {} such calls at least 15 % faster", faster, pairs));
+}
+}  // namespace warploom::verify

@@ -30,7 +30,8 @@ extern "C" void k(void* const* b, long long block, void*) {
   auto* w = static_cast<const float*>(b[1]);
   auto* y = static_cast<float*>(b[2]);
   constexpr int N = %(n)d;
-  for (int i = static_cast<int>(block) * N / %(blocks)d; i < (static_cast<int>(block) + 1) * N / %(blocks)d; ++i) {
+  const int first = static_cast<int>(block) * N / %(blocks)d;
+  for (int i = first; i < first + N / %(blocks)d; ++i) {
     float row[N] = {};
     for (int k = 0; k < N; ++k)
       for (int j = 0; j < N; ++j) row[j] += x[i * N + k] * w[k * N + j];
@@ -43,14 +44,16 @@ extern "C" void k(void* const* b, long long block, void*) {
   auto* x = static_cast<const float*>(b[0]);
   auto* y = static_cast<float*>(b[1]);
   constexpr long long N = %(n)d;
-  for (long long i = block * N / %(blocks)d; i < (block + 1) * N / %(blocks)d; ++i) y[i] = x[i] > 0 ? x[i] : 0;
+  const long long first = block * N / %(blocks)d;
+  for (long long i = first; i < first + N / %(blocks)d; ++i) y[i] = x[i] > 0 ? x[i] : 0;
 }
 """
 SOFTMAX = """
 #include <cmath>
 extern "C" void k(void* const* b, long long block, void*) {
   constexpr int N = 512;
-  for (long long row = block * %(n)d / %(blocks)d; row < (block + 1) * %(n)d / %(blocks)d; ++row) {
+  const long long first = block * %(n)d / %(blocks)d;
+  for (long long row = first; row < first + %(n)d / %(blocks)d; ++row) {
     auto* x = static_cast<const float*>(b[0]) + row * N;
     auto* y = static_cast<float*>(b[1]) + row * N;
     float most = x[0];
@@ -106,7 +109,8 @@ def main():
     parser.add_argument("--out")
     options = parser.parse_args()
     compiler = os.environ.get("CXX", "g++").split()
-    flags = "-O3 -march=native -mprefer-vector-width=512 -std=c++20 -fno-math-errno -ffp-contract=fast"
+    flags = "-O3 -march=native -mprefer-vector-width=512 -std=c++20 -fno-math-errno"
+    flags += " -ffp-contract=fast"
     rows, missed = [], 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

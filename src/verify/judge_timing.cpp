@@ -369,7 +369,7 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
                  fmt::format("{:.3f} us", verdict.median_us)});
   if (runner_) {
     verdict.path = request.foreign ? "strict" : "series";
-    verdict.overhead_us = runner_->overhead().median_us;
+    verdict.overhead_us = runner_->overhead().us;
     verdict.overhead_spread_us = runner_->overhead().spread_us;
     if (request.foreign) return look_for_state(contest, request, verdict);
     return request.whole ? time_strictly(contest, verdict) : ok();

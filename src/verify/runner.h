@@ -18,9 +18,10 @@
 //
 // A checked call runs each kernel's blocks in a random order, cut into a few rounds at random, on a
 // random number of threads. A timed call runs them in order, all at once, on all cores; its time is
-// this process's clock's, less what letting go and standing still take without work (the median of
-// rounds without work before it). A series runs a call again and again without any of this between:
-// for kernels that Warploom itself wrote in this process, which are too short for one call's time.
+// this process's clock's, less what letting go and standing still take without work (the lower
+// quartile of rounds without work before it). A series runs a call again and again without any of
+// this between: for kernels that Warploom itself wrote in this process, which are too short for one
+// call's time.
 //
 // Calls of `here`, the vendor's, run in this process. Within the room only.
 #pragma once
@@ -61,9 +62,9 @@ class Runner final : public runtime::Executor {
 
   int process() const;  // of the cell; 0: none
 
-  // What a timed call takes without work: the median and, of most such rounds, the spread, us.
+  // What a timed call takes without work, and how far most such rounds lie apart, us.
   struct Overhead {
-    double median_us = 0;
+    double us = 0;
     double spread_us = 0;
   };
 
@@ -148,6 +149,7 @@ class Runner final : public runtime::Executor {
   Result<double> timed_call(const Work& work);
   Result<double> series(const std::vector<Work>& works, int times);
   Status measure_overhead(int threads);
+  double without_overhead(double us, int threads) const;
   // The launches of a call, timed, on memory as it is.
   Result<double> time_launches(const Work& work);
   int threads_of(const CellLaunch& launch) const;

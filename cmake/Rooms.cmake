@@ -34,7 +34,7 @@ endforeach()
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/verify/cell_code.cpp PROPERTIES
   SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-O2;-fno-sanitize=all;-fno-stack-protector;\
 -fcf-protection=none;-fno-jump-tables;-fno-builtin;-fno-asynchronous-unwind-tables;\
--mno-avx;$<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>")
+-mno-avx;-mno-red-zone;$<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>")
 
 function(warploom_room name)
   cmake_parse_arguments(ARG "" "" "USES;LINK" ${ARGN})

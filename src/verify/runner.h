@@ -160,6 +160,7 @@ class Runner final : public runtime::Executor {
   Random random_;
   std::map<const Kernel*, std::string> images_;  // of kernels that were loaded: paths
   std::vector<Work> waiting_;
+  bool timed_ = false;  // the call that memory is made as new for
 
   // Of the cell that runs.
   std::unique_ptr<Cell> cell_;

@@ -23,6 +23,9 @@ constexpr size_t kLegacyEnd = 464;  // then the kernel's own words
 constexpr size_t kHeader = 512;
 constexpr uint16_t kNewControlWord = 0x37f;
 constexpr uint32_t kNewMxcsr = 0x1f80;
+// Linux's selectors of a 64-bit process; the others are 0.
+constexpr unsigned long long kCodeSegment = 0x33;
+constexpr unsigned long long kStackSegment = 0x2b;
 constexpr size_t kMostState = 16 << 10;
 
 Stop stop_of(int status) {
@@ -88,15 +91,9 @@ bool TracedThread::learn() {
 }
 
 bool TracedThread::set(const Registers& wanted) const {
-  user_regs_struct all{};
-  if (trace(PTRACE_GETREGS, id_, 0, &all) != 0) return false;
   user_regs_struct fresh{};
-  fresh.cs = all.cs;
-  fresh.ss = all.ss;
-  fresh.ds = all.ds;
-  fresh.es = all.es;
-  fresh.fs = all.fs;
-  fresh.gs = all.gs;
+  fresh.cs = kCodeSegment;
+  fresh.ss = kStackSegment;
   fresh.eflags = 0x202;  // interrupts are on, nothing else
   fresh.orig_rax = static_cast<uint64_t>(-1);
   fresh.rip = wanted.instruction;

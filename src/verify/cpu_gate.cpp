@@ -129,7 +129,6 @@ Status Examination::header() const {
       (header.e_ident[EI_OSABI] != ELFOSABI_SYSV && header.e_ident[EI_OSABI] != ELFOSABI_GNU) ||
       header.e_flags != 0)
     return odd("the first version of ELF for Linux", "another in its header");
-  if (header.e_entry != 0) return odd("no entry", fmt::format("one at {:#x}", header.e_entry));
   if (file_.sections.empty() || file_.sections.size() > kMostSections)
     return odd("section headers, at most 200", std::to_string(file_.sections.size()));
   return ok();
@@ -190,6 +189,7 @@ Status Examination::segment(const Elf64_Phdr& one) const {
 // Why a section that is on no row is refused.
 Status Examination::unknown_section(const ElfSection& section) const {
   const uint32_t type = section.header.sh_type;
+  if (section.header.sh_size == 0) return ok();  // some linkers leave empty ones
   if (type == SHT_FINI_ARRAY || section.name == ".fini") return loads("a destructor");
   if (type == SHT_INIT_ARRAY || type == SHT_PREINIT_ARRAY || section.name == ".init")
     return loads("a constructor");
@@ -224,8 +224,7 @@ Status Examination::loaded_section(const ElfSection& section) const {
     return one.name == section.name && one.type == header.sh_type &&
            one.kinds == (header.sh_flags & kKinds) && !(header.sh_flags & SHF_TLS);
   });
-  if (row == std::end(kSections)) return unknown_section(section);
-  if (header.sh_size == 0) return ok();
+  if (row == std::end(kSections) || header.sh_size == 0) return unknown_section(section);
   // It lies in one segment, with that segment's rights, and where its address says.
   for (const Elf64_Phdr& one : file_.segments) {
     if (one.p_type != PT_LOAD || !holds(one.p_vaddr, one.p_memsz, header.sh_addr, header.sh_size))

@@ -1,6 +1,7 @@
 // What the gate says of instructions: each refused one alone, in an image that is honest otherwise.
 #include <gtest/gtest.h>
 #include <map>
+#include <ostream>
 #include "gate_images.h"
 
 namespace warploom::verify {
@@ -10,6 +11,10 @@ struct Snippet {
   std::string text;  // for the assembler, 16 bytes at most
   std::string said;  // what the refusal says of it; "ok": none
 };
+
+void PrintTo(const Snippet& one, std::ostream* out) {
+  *out << one.text;
+}
 
 const std::vector<Snippet>& snippets() {
   static const std::vector<Snippet> all = {
@@ -59,7 +64,7 @@ const std::vector<Snippet>& snippets() {
       {"SegmentPopped", "pop %gs", "pop, which reaches a segment's register"},
       {"FarJump", "ljmp *(%rax)", "jmp, which goes to another segment"},
       {"FarCall", "lcall *(%rax)", "call, which goes to another segment"},
-      {"FarReturn", "lret", "ret, which"},
+      {"FarReturn", "lretq", "ret, which"},
       {"ThreadMemory", "mov %fs:0, %rax", "mov, which reaches memory of the thread"},
       {"ThreadMemoryByRegister", "mov %fs:0x28(%rcx), %rax", "mov, which reaches memory"},
       {"StackProtectorWritten", "mov %rax, %fs:0x28", "mov, which reaches memory of the thread"},
@@ -91,13 +96,14 @@ const std::vector<Snippet>& snippets() {
       {"BranchBeforeTheImage", "jmp .-0x10000000", "where no instruction begins"},
       {"RandomHiddenInAConstant", "movl $0xf0c70f90, %eax", "within the bytes of mov"},
       {"RandomHiddenAcrossTwo", "andl $0x0f, %eax\n.byte 0xc7, 0xf8, 0, 0, 0, 0", ""},
-      {"StackProtector", "mov %fs:0x28, %rax\nsub %fs:0x28, %rax", "ok"},
+      {"StackProtector", "mov %fs:0x28, %rax", "ok"},
+      {"StackProtectorCompared", "sub %fs:0x28, %rdx", "ok"},
       {"Trap", "ud2\nint3", "ok"},
       {"Atomic", "lock xaddl %eax, (%rcx)\nlock cmpxchg16b (%rcx)", "ok"},
       {"Prefetch", "prefetcht0 (%rax)\nprefetchw (%rax)\nprefetchnta (%rax)", "ok"},
       {"Fence", "mfence\nsfence\nlfence\npause", "ok"},
       {"StringCopy", "rep movsb\nrep stosq", "ok"},
-      {"LongNop", "data16 cs nopw 0x200(%rax,%rax,1)", "ok"},
+      {"LongNop", ".byte 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0", "ok"},
       {"EndBranch", "endbr64\nnotrack jmp *%rax", "ok"},
       {"Tiles", "tilezero %tmm0\ntdpbf16ps %tmm0, %tmm1, %tmm2", "ok"},
       {"TileConfiguration", "ldtilecfg (%rax)\ntilerelease", "ok"},

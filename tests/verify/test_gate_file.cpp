@@ -1,5 +1,6 @@
 // What the gate says of the tables of a candidate's file.
 #include <gtest/gtest.h>
+#include <ostream>
 #include "base/random.h"
 #include "gate_images.h"
 
@@ -16,6 +17,10 @@ struct Damage {
   std::function<void(std::string&)> change;
   std::string said;
 };
+
+void PrintTo(const Damage& one, std::ostream* out) {
+  *out << one.name;
+}
 
 std::vector<Damage> segments() {
   return {

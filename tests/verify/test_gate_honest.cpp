@@ -75,7 +75,7 @@ TEST_P(GateOfFamilies, PassForEveryMachine) {
     const auto list = kernels::build(region, *config, machine);
     ASSERT_TRUE(list) << describe(list.error());
     for (const Kernel& one : list->kernels)
-      for (const std::string& march : {"native", "x86-64-v3", "x86-64-v4", "sapphirerapids"}) {
+      for (const char* march : {"native", "x86-64-v3", "x86-64-v4", "sapphirerapids"}) {
         const auto image = compiled_for(march, one.source);
         ASSERT_TRUE(image) << describe(image.error());
         EXPECT_EQ(verdict(*image), "ok") << march << " " << config->text();

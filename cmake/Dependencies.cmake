@@ -12,6 +12,10 @@ find_library(SQLite3_LIBRARY NAMES libsqlite3.a sqlite3)
 find_package(SQLite3 REQUIRED)
 find_library(SECCOMP_LIBRARY NAMES libseccomp.a seccomp REQUIRED)
 find_library(ZLIB_LIBRARY NAMES libz.a z)
+# Debian has these as shared libraries alone: src/verify/disassembler.cpp carries them whole.
+find_path(ZYDIS_DIR Zydis/Zydis.h REQUIRED)
+find_library(ZYDIS_LIBRARY NAMES libZydis.so REQUIRED)
+find_library(ZYCORE_LIBRARY NAMES libZycore.so REQUIRED)
 find_package(Boost REQUIRED COMPONENTS context)
 find_package(Protobuf REQUIRED)
 if(WARPLOOM_TESTS)
@@ -94,3 +98,8 @@ function(warploom_embed function folder pattern)
 endfunction()
 warploom_embed(device_headers device *.h)
 warploom_embed(resources resources * ${made}/${report_js})
+
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/verify/disassembler.cpp PROPERTIES
+  COMPILE_DEFINITIONS
+    "WARPLOOM_ZYDIS_LIBRARY=\"${ZYDIS_LIBRARY}\";WARPLOOM_ZYCORE_LIBRARY=\"${ZYCORE_LIBRARY}\""
+  OBJECT_DEPENDS "${ZYDIS_LIBRARY};${ZYCORE_LIBRARY}" SKIP_PRECOMPILE_HEADERS ON)

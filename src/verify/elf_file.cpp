@@ -155,7 +155,7 @@ std::string_view ElfFile::at(uint64_t address, uint64_t size) const {
     if (segment.p_type == PT_LOAD && address >= segment.p_vaddr)
       if (const auto found = part(contents(segment), address - segment.p_vaddr, size))
         return *found;
-  return "";
+  return {};
 }
 
 const ElfSection* ElfFile::section(std::string_view name) const {

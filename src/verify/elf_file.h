@@ -53,7 +53,8 @@ struct ElfFile {
   // The bytes of the file behind a segment or a section; none of a section that has none.
   std::string_view contents(const Elf64_Phdr& segment) const;
   std::string_view contents(const ElfSection& section) const;
-  // The bytes of the file that a PT_LOAD puts at `address`; nothing where they are not all of one.
+  // The bytes of the file that a PT_LOAD puts at `address`; none, with a null pointer, where they
+  // are not all of one.
   std::string_view at(uint64_t address, uint64_t size) const;
   const ElfSection* section(std::string_view name) const;  // nullptr: there is none
   // The symbols of a SHT_SYMTAB or SHT_DYNSYM section.

@@ -34,13 +34,13 @@ class Plan : public testing::Test {
     changed.erase("files");
     changed[json::json_pointer(place)] = value;
     write(changed);
-    const auto loaded = runtime::Bundle::load(folder);
+    const auto loaded = runtime::Bundle::load(folder, {.trusted = true});
     return loaded ? "loaded" : std::string(code_text(loaded.error().code));
   }
 
   // -x of 0, 1, 2 … by the bundle that lies there.
   static Status run(const fs::path& folder, std::vector<float>& y) {
-    WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(folder));
+    WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(folder, {.trusted = true}));
     std::vector<float> x(32);
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
     WARPLOOM_TRY(const runtime::Call call, bundle->bind(std::vector<void*>{x.data(), y.data()}));
@@ -135,7 +135,7 @@ TEST_F(Plan, OfFilesOutsideItsFolderIsRefused) {
 
 TEST_F(Plan, ThatIsNoPlainFileOrNestsTooDeepIsRefused) {
   const auto code = [&] {
-    const auto loaded = runtime::Bundle::load(folder);
+    const auto loaded = runtime::Bundle::load(folder, {.trusted = true});
     return loaded ? "loaded" : std::string(code_text(loaded.error().code));
   };
   std::string deep = R"({"launch_list": {}, "constants": {}, "deep": )";
@@ -149,7 +149,7 @@ TEST_F(Plan, ThatIsNoPlainFileOrNestsTooDeepIsRefused) {
 
 TEST_F(Plan, OfFilesThatWereChangedIsRefusedByTheirName) {
   ASSERT_TRUE(write_file(folder / "neg_kernels.cpp", "// mine\n"));
-  const auto loaded = runtime::Bundle::load(folder);
+  const auto loaded = runtime::Bundle::load(folder, {.trusted = true});
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, ErrorCode::kBundleChanged);
   EXPECT_NE(loaded.error().place.find("neg_kernels.cpp"), std::string::npos);
@@ -189,7 +189,8 @@ json mutated(json plan, Random& random) {
 }
 
 TEST_F(Plan, ThatWasMutatedIsRefusedOrRunsRight) {
-  ASSERT_TRUE(runtime::Bundle::load(folder)) << "compiles once for all that are forked";
+  ASSERT_TRUE(runtime::Bundle::load(folder, {.trusted = true}))
+      << "compiles once for all that are forked";
   Random random(11, "plans");
   int refused = 0;
   constexpr int kMutations = 300;
@@ -218,7 +219,8 @@ bool has_tensor_of_negative_size(const runtime::Bundle& bundle) {
 
 // Without hashes, whoever changed it: what is read of it at all can be allocated and launched.
 TEST_F(Plan, ThatWasMutatedBySomebodyWhoKnowsTheHashesIsRefusedOrSound) {
-  ASSERT_TRUE(runtime::Bundle::load(folder)) << "compiles once for all that are forked";
+  ASSERT_TRUE(runtime::Bundle::load(folder, {.trusted = true}))
+      << "compiles once for all that are forked";
   Random random(12, "plans");
   for (int i = 0; i < 300; ++i) {
     json changed = mutated(plan, random);
@@ -226,7 +228,7 @@ TEST_F(Plan, ThatWasMutatedBySomebodyWhoKnowsTheHashesIsRefusedOrSound) {
     write(changed);
     const pid_t child = ::fork();
     if (child == 0) {
-      const auto loaded = runtime::Bundle::load(folder);
+      const auto loaded = runtime::Bundle::load(folder, {.trusted = true});
       ::_exit(loaded && has_tensor_of_negative_size(**loaded) ? 3 : 0);
     }
     int status = 0;

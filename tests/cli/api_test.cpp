@@ -37,6 +37,10 @@ TEST(Api, InstalledTreeThatWasMovedServesProgramsInCAndCpp) {
   EXPECT_TRUE(constant.succeeded()) << constant.out << constant.err;
   EXPECT_NE(constant.out.find("first element 1"), std::string::npos) << constant.out;
 
+  const auto untrusted = shell("build/run_bundle one");
+  EXPECT_EQ(untrusted.exit_status, 2);
+  EXPECT_NE(untrusted.err.find("bundle-untrusted"), std::string::npos) << untrusted.err;
+
   const auto missing = shell("build/run_bundle nowhere");
   EXPECT_EQ(missing.exit_status, 2);
   EXPECT_NE(missing.err.find("file-missing"), std::string::npos) << missing.err;

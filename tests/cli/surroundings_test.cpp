@@ -344,6 +344,14 @@ TEST_F(Surroundings, AChangedBundleIsNotRun) {
   EXPECT_EQ(shell("$W verify b --json").code(), "bundle-changed");
 }
 
+TEST_F(Surroundings, DamagedBundlesEndWithACodeAndTouchNothingBesideThem) {
+  bundle();
+  const Ran ran = shell("python3 " + test::source_path("tools/mutate_bundles.py") +
+                        " $W b --count 50 --seed 3");
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("50 bundles, 0 findings"), std::string::npos) << ran.out;
+}
+
 TEST_F(Surroundings, WhatNoKernelWroteIsNoNumber) {
   bundle();
   const Ran ran = shell(

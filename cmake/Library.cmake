@@ -19,7 +19,7 @@ function(warploom_library)
                         SOVERSION ${PROJECT_VERSION_MAJOR})
   target_include_directories(warploom_shared INTERFACE
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(warploom_shared PRIVATE $<BUILD_INTERFACE:warploom_runtime>)
+  target_link_libraries(warploom_shared PRIVATE $<BUILD_INTERFACE:warploom_verify>)
   # As in the executable the C++ runtime is linked in: the program that loads this has its own.
   target_link_options(warploom_shared PRIVATE -Wl,--version-script=${names})
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")

@@ -12,11 +12,13 @@ on.
 Seeds are made by build/release/warploom: models of tests/fuzz/readers/models.txt, the examples, an
 archive of a short search."""
 import argparse
+import json
 import os
 import pathlib
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 
@@ -29,6 +31,10 @@ LONGEST = {
     "onnx_text": 4096,
     "tile_program": 4096,
     "archive": 16384,
+    "plan": 65536,
+    "kernel": 8192,
+    "answer": 8192,
+    "image": 32768,
 }  # bytes of one input
 
 
@@ -123,11 +129,77 @@ def archives(folder):
     (folder / "text").write_text("no archive")
 
 
+def plans(folder):
+    for number, plan in enumerate((ROOT / "tests/fixtures").glob("*/bundles/*/plan.json")):
+        whole = json.loads(plan.read_text())
+        (folder / f"{number}.json").write_text(json.dumps(whole))
+        whole["model"] = ""
+        for kernel in whole["launch_list"]["kernels"]:
+            kernel["source"] = '#include "wl_cpu.h"\nvoid k();\n'
+        short = {key: whole[key] for key in ("launch_list", "constants", "name") if key in whole}
+        (folder / f"{number}_short.json").write_text(json.dumps({**short, "summary": "A test."}))
+
+
+def kernel_files(folder):
+    for file in (ROOT / "tests/verify/corpus").rglob("*.c[pu]*"):
+        shutil.copy(file, folder)
+
+
+def cbor(value):
+    """As nlohmann::json::to_cbor writes it, as far as answers need that."""
+
+    def head(kind, count):
+        for width, code in ((1, 24), (2, 25), (4, 26), (8, 27)):
+            if width == 1 and count < 24:
+                return bytes([kind << 5 | count])
+            if count < 1 << 8 * width:
+                return bytes([kind << 5 | code]) + count.to_bytes(width, "big")
+        raise ValueError(count)
+
+    if value is None or isinstance(value, bool):
+        return {None: b"\xf6", True: b"\xf5", False: b"\xf4"}[value]
+    if isinstance(value, int):
+        return head(0, value) if value >= 0 else head(1, -1 - value)
+    if isinstance(value, float):
+        return b"\xfb" + struct.pack(">d", value)
+    if isinstance(value, str):
+        return head(3, len(value.encode())) + value.encode()
+    if isinstance(value, list):
+        return head(4, len(value)) + b"".join(map(cbor, value))
+    return head(5, len(value)) + b"".join(cbor(k) + cbor(v) for k, v in value.items())
+
+
+def answers(folder):
+    """A verdict of a kernel that is accepted, one of a refusal, an error, a phase."""
+    corpus = ROOT / "tests/verify/corpus"
+    for name, kernel in [("accepted", "honest/softmax.cpp"), ("refused", "cheats/zeros.cpp")]:
+        problem = corpus / "problems/softmax.textproto"
+        command = [WARPLOOM, "verify", corpus / kernel, "--problem", problem, "--json"]
+        said = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout)
+        verdict = {"accepted": False, "refused": said["error"]} if "error" in said else said
+        (folder / name).write_bytes(cbor({"verdict": verdict, "tainted": False}))
+        if "error" in said:
+            (folder / "error").write_bytes(cbor({"error": said["error"]}))
+    (folder / "phase").write_bytes(cbor({"phase": "candidate", "expected_ms": 0.5}))
+
+
+def images(folder):
+    """Shared objects of honest kernels and of cheats, without what no check reads."""
+    flags = ["-O1", "-shared", "-fPIC", "-std=c++20", "-nostdlib", "-Wl,--build-id=none", "-s"]
+    for kind in ("honest", "cheats"):
+        for file in sorted((ROOT / "tests/verify/corpus" / kind).glob("*.cpp"))[:8]:
+            subprocess.run(["g++", *flags, "-o", folder / file.stem, file], check=False)
+
+
 SEEDS = {
     "onnx_binary": binary_models,
     "onnx_text": models,
     "tile_program": programs,
     "archive": archives,
+    "plan": plans,
+    "kernel": kernel_files,
+    "answer": answers,
+    "image": images,
 }
 
 

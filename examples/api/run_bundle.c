@@ -1,12 +1,14 @@
-/* Runs a CPU bundle on tensors of ones: run_bundle out/matmul_small. On a GPU the addresses would be device pointers. */
+/* Runs a CPU bundle on tensors of ones: run_bundle out/matmul_small --trust. On a GPU the addresses would be device pointers. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <warploom/warploom.h>
 
 int main(int argc, char** argv) {
-  if (argc != 2) return fprintf(stderr, "usage: run_bundle BUNDLE\n"), 2;
+  if (argc < 2) return fprintf(stderr, "usage: run_bundle BUNDLE [--trust]\n"), 2;
+  const unsigned flags = argc > 2 && strcmp(argv[2], "--trust") == 0 ? WARPLOOM_TRUST : 0;
   warploom_bundle* bundle = NULL;
-  int status = warploom_load(argv[1], &bundle);
+  int status = warploom_open(argv[1], flags, &bundle);
   if (status != 0) return fprintf(stderr, "%s\n", warploom_error_text()), status;
 
   const size_t count = warploom_tensor_count(bundle);

@@ -9,7 +9,7 @@
  *   if (warploom_command(search, &outcome) != 0) return complain(warploom_error_text());
  *
  *   warploom_bundle* conv = NULL;
- *   if (warploom_load("conv", &conv) != 0) return complain(warploom_error_text());
+ *   if (warploom_open("conv", WARPLOOM_TRUST, &conv) != 0) return complain(warploom_error_text());
  *   // Device pointers, or the host's for a bundle of a CPU.
  *   void* tensors[] = {x, w, y};
  *   // Returns at once; `stream` is a cudaStream_t, a CUstream or NULL.
@@ -56,9 +56,21 @@ typedef struct warploom_tensor {
   int is_output;
 } warploom_tensor;
 
+/* Flag of warploom_open: you answer for whoever wrote the bundle. Its kernels for a CPU are
+ * compiled and run in this process, with all rights that it has: they can read its memory and the
+ * user's files, whether or not they compute the right numbers. A bundle that `warploom optimize`
+ * wrote on this machine and that nobody else could change is one to trust; of any other, `warploom
+ * verify` judges the kernels first. */
+#define WARPLOOM_TRUST 1u
+
 /* Loads a bundle's folder (or plan.json) for this machine's first visible GPU, or its CPU, as the
- * bundle says. Refuses with wrong-machine where that is of another architecture than the kernels.
- * Constants of the model are kept on the device. */
+ * bundle says. Without WARPLOOM_TRUST in `flags` one for a CPU is refused with bundle-untrusted,
+ * and nothing of it is compiled; one for a GPU is loaded, whose machine code is looked at and runs
+ * on the GPU alone (there it can reach all memory of the process's context). Refuses with
+ * wrong-machine where that is of another architecture than the kernels. Constants of the model are
+ * kept on the device. */
+WARPLOOM_API int warploom_open(const char* bundle, unsigned flags, warploom_bundle** opened);
+/* The same without flags. */
 WARPLOOM_API int warploom_load(const char* bundle, warploom_bundle** loaded);
 
 /* The tensors to pass, in order: inputs, then outputs. */

@@ -5,7 +5,7 @@
 //   const std::vector<std::string> search = {"optimize", "conv.onnx", "--out", "conv"};
 //   const std::string outcome = warploom::command(search);
 //
-//   warploom::Bundle conv("conv");
+//   warploom::Bundle conv("conv", warploom::Trust::given);
 //   for (const auto& tensor : conv.tensors()) allocate(tensor.bytes);
 //   conv.run({x, w, y}, stream);
 #pragma once
@@ -54,12 +54,16 @@ struct Tensor {
   bool is_output = false;
 };
 
+// Whether you answer for whoever wrote a bundle: WARPLOOM_TRUST of warploom.h.
+enum class Trust { none, given };
+
 // A loaded bundle. Copies share it.
 class Bundle {
  public:
-  explicit Bundle(const std::string& folder) {
+  explicit Bundle(const std::string& folder, Trust trust = Trust::none) {
     warploom_bundle* loaded = nullptr;
-    if (const int status = warploom_load(folder.c_str(), &loaded); status != 0)
+    const unsigned flags = trust == Trust::given ? WARPLOOM_TRUST : 0;
+    if (const int status = warploom_open(folder.c_str(), flags, &loaded); status != 0)
       throw Failure(status);
     bundle_.reset(loaded, warploom_unload);
     for (std::size_t i = 0; i < warploom_tensor_count(loaded); ++i) {

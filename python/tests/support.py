@@ -194,7 +194,7 @@ def bundle_of(name, module, inputs, keywords=None):
         file = SCRATCH / f"{name}.onnx"
         exporting.export(module, inputs, file, **(DEFAULTS if keywords is None else keywords))
         FOLDERS[name] = optimized(file)
-        BUNDLES[name] = warploom.load(FOLDERS[name])
+        BUNDLES[name] = warploom.load(FOLDERS[name], trust=True)
     return BUNDLES[name]
 
 

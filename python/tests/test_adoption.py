@@ -224,7 +224,7 @@ class NamedInputsTest(unittest.TestCase):
         expression = "relu(matmul(x[4,16], w[16,8]))"
         made = [warploom.program(), "new", expression, "--out", str(file)]
         subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
-        bundle = warploom.load(optimized(file))
+        bundle = warploom.load(optimized(file), trust=True)
         module = Product().to(DEVICE)
         with torch.no_grad():
             for adopted in (bundle.adopt(module), bundle.adopt(Product)().to(DEVICE)):
@@ -436,13 +436,13 @@ class NamesTest(unittest.TestCase):
                     env={**os.environ, "PYTHONPATH": str(folder)},
                 )
                 self.assertEqual((ran.stderr, ran.returncode), ("", 0))
-                self.assertTrue(callable(warploom.load(folder).run))
+                self.assertTrue(callable(warploom.load(folder, trust=True).run))
 
     def test_of_tensors_are_never_code(self):
         name = '\'"""\n import os; os.abort() #\\'
         file = SCRATCH / "odd.onnx"
         exporting.export(plain(), (X,), file, input_names=[name], **UNTOUCHED)
-        module = warploom.load(optimized(file))
+        module = warploom.load(optimized(file), trust=True)
         self.assertEqual(module.bundle.given[0].name, name)
         module.run(X)
 

@@ -11,7 +11,8 @@ writes, and puts the bundle's kernels into the module. The bundle stays, and nee
 
     from warploom import load
 
-    faster = load("out/net").adopt(module)      # later, or on another machine; with any weights
+    # Later, or on another machine; with any weights. Its code runs in this process.
+    faster = load("out/net", trust=True).adopt(module)
 
 It needs torch, 1.13 or later, the program (`./run build`, on PATH or named by WARPLOOM_PROGRAM),
 and what the bundle needs: a C++ compiler, on a GPU nvcc.
@@ -76,13 +77,25 @@ def export(module, example_inputs, file):
     )
 
 
-def load(folder):
-    """The module of the bundle in `folder`: run(), adopt()."""
+def load(folder, trust=False):
+    """The module of the bundle in `folder`: run(), adopt().
+
+    It is Python that this process imports, and builds and loads a library of the bundle's sources:
+    all of it runs with your rights. `trust=True` says that you answer for whoever wrote it; nothing
+    of a bundle is imported without.
+    """
     folder = pathlib.Path(folder).resolve()
     try:
         name = json.loads((folder / "plan.json").read_text(encoding="utf-8"))["name"]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise WarploomError(f"{folder} is no bundle: {error}") from None
+    if not isinstance(name, str) or not name.isidentifier():
+        raise WarploomError(f"{folder} is no bundle: its name is {name!r}")
+    if not trust:
+        raise WarploomError(
+            f"bundle-untrusted: {folder} holds code that would run with your rights; judge its "
+            "kernels with `warploom verify`, read the rest, and say load(folder, trust=True)"
+        )
     file = folder / f"{name}.py"
     if not file.is_file():
         raise WarploomError(f"{folder} holds no PyTorch module: optimize the model again")
@@ -107,7 +120,7 @@ def optimize(module, example_inputs, budget="60s", out=None, **flags):
         for flag, value in flags.items():
             command += [f"--{flag.replace('_', '-')}", str(value)]
         run(command)
-    return load(folder).adopt(module)
+    return load(folder, trust=True).adopt(module)
 
 
 def run(command):

@@ -19,6 +19,7 @@
 #include "runtime/bundle.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
+#include "verify/image_check.h"
 #include "warploom/warploom.h"
 
 using namespace warploom;
@@ -104,13 +105,22 @@ void warploom_free(char* text) {
   std::free(text);
 }
 
-int warploom_load(const char* bundle, warploom_bundle** loaded) {
+int warploom_open(const char* bundle, unsigned flags, warploom_bundle** opened) {
   return status_of([&]() -> Status {
+    if ((flags & ~unsigned{WARPLOOM_TRUST}) != 0)
+      return fail({ErrorCode::kUsage, "a flag of warploom_open() is unknown", "flags",
+                   "0 or WARPLOOM_TRUST", std::to_string(flags), "see warploom.h"});
     if (const std::string helper = program(); !helper.empty()) runtime::set_helper_program(helper);
-    WARPLOOM_TRY(auto made, runtime::Bundle::load(bundle));
-    *loaded = new warploom_bundle{std::move(made), {}, {}};
+    const runtime::LoadOptions options{.trusted = (flags & WARPLOOM_TRUST) != 0,
+                                       .gate = verify::check_image};
+    WARPLOOM_TRY(auto made, runtime::Bundle::load(bundle, options));
+    *opened = new warploom_bundle{std::move(made), {}, {}};
     return ok();
   });
+}
+
+int warploom_load(const char* bundle, warploom_bundle** loaded) {
+  return warploom_open(bundle, 0, loaded);
 }
 
 size_t warploom_tensor_count(const warploom_bundle* bundle) {

@@ -163,6 +163,34 @@ std::string shell_word(std::string_view text) {
   return "'" + each(text, form) + "'";
 }
 
+std::string python_string(std::string_view text) {
+  const auto form = [](const Character& c) -> std::string {
+    if (!is_shown(c)) return by_number(c);
+    return is_among(c, "'\\") ? with_backslash(c) : "";
+  };
+  return "'" + each(text, form) + "'";
+}
+
+std::string make_word(std::string_view text) {
+  std::string out;
+  for (const char c : shell_word(printable(text)))
+    out += c == '$' ? std::string("$$") : std::string(1, c);
+  return out;
+}
+
+std::string html_text(std::string_view text) {
+  return each(printable_lines(text), [](const Character& c) -> std::string {
+    switch (c.value) {
+      case '&': return "&amp;";
+      case '<': return "&lt;";
+      case '>': return "&gt;";
+      case '"': return "&quot;";
+      case '\'': return "&#39;";
+      default: return "";
+    }
+  });
+}
+
 std::string markdown_text(std::string_view text) {
   const std::string line = printable(text);
   const auto is_word = [&](size_t at) {

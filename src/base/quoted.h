@@ -6,6 +6,8 @@
 //
 //   shell_word("my model/$(x)")      'my model/$(x)'
 //   c_string("a\"b")                 "a\"b"
+//   python_string("a'b")             'a\'b'
+//   html_text("a<b")                 a&lt;b
 //   markdown_text("a*b|c")           a\*b\|c
 //   printable("x\033[1m")            x\x1b[1m
 //
@@ -31,6 +33,16 @@ std::string c_comment(std::string_view text);
 // One word of a POSIX shell; with invisible characters one of bash, zsh and ksh ($'\x1b').
 std::string shell_word(std::string_view text);
 
-// One line of Markdown in which no character is markup.
+// A literal of Python, with its quotes.
+std::string python_string(std::string_view text);
+
+// One word in a Makefile's recipe: shell_word() with make's own `$` doubled. What is not shown
+// stands there by its number, which is another text: /bin/sh has no way to write it on one line.
+std::string make_word(std::string_view text);
+
+// As text of an HTML page, or within its quotes.
+std::string html_text(std::string_view text);
+
+// One line of Markdown that shows the text and formats nothing.
 std::string markdown_text(std::string_view text);
 }  // namespace warploom

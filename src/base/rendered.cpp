@@ -4,6 +4,7 @@
 #include <kainjow/mustache.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
+#include "base/quoted.h"
 
 namespace warploom {
 namespace {
@@ -44,11 +45,13 @@ std::string rendered(const std::string& text, const nlohmann::json& record, cons
 
 std::string rendered_html(const std::string& text, const nlohmann::json& record,
                           const Forms& forms) {
-  return mustache::mustache(text).render(data_of(record, forms));
+  mustache::mustache form(text);
+  form.set_custom_escape([](const std::string& value) { return html_text(value); });
+  return form.render(data_of(record, forms));
 }
 
 std::string escaped(const std::string& text) {
-  return mustache::html_escape(text);
+  return html_text(text);
 }
 
 std::string time_text(double us) {

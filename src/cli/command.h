@@ -18,7 +18,8 @@
 namespace warploom::cli {
 struct Session {
   bool json = false;
-  bool quiet = false;                                             // no progress
+  bool quiet = false;    // no progress
+  bool shut_in = false;  // started by another one of this program, to run a bundle's kernels
   std::function<void(const search::Progress&)> on_progress = {};  // what the command is busy with
 };
 
@@ -66,6 +67,8 @@ WARPLOOM_COMMANDS(WARPLOOM_COMMAND)
 Command completion_command(
     const std::vector<Command>& commands);  // the last, which knows the others
 
+// Before a command's name: `warploom __shut_in run BUNDLE` (run_bundle.cpp).
+inline constexpr const char* kShutIn = "__shut_in";
 inline constexpr std::string_view kVersion = "0.1.0";  // as in CMakeLists.txt
 inline constexpr const char* kTargetHelp = "auto, cpu, sm_80, sm_89 or sm_90a";
 inline constexpr const char* kAssumeHelp =

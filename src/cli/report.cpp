@@ -30,6 +30,7 @@
 #include "report/history.h"
 #include "report/page.h"
 #include "report/table.h"
+#include "runtime/plan_file.h"
 #include "search/headline.h"
 #include "synth/synthesize.h"
 #include "target/capabilities.h"
@@ -257,7 +258,7 @@ Status may_write(const std::filesystem::path& path) {
                "name another by --out"});
 }
 
-Result<Answer> report_of(const Flags& flags) {
+Result<Answer> made_report(const Flags& flags) {
   WARPLOOM_CHECK(may_write(flags.out));
   Facts facts{
       .title = "All problems of the archive", .headline = "", .version = std::string(kVersion)};
@@ -276,6 +277,11 @@ Result<Answer> report_of(const Flags& flags) {
   const size_t problems = facts.histories.size();
   WARPLOOM_CHECK(write_file(flags.out, report::page_of(std::move(facts))));
   return Answer{{{"file", flags.out}, {"problems", problems}}, flags.out + "\n"};
+}
+
+Result<Answer> report_of(const Flags& flags) {
+  if (!flags.bundle) return made_report(flags);
+  return runtime::reading_plan(*flags.bundle, [&] { return made_report(flags); });
 }
 }  // namespace
 

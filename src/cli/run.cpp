@@ -76,6 +76,11 @@ int run(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   runtime::set_helper_program("/proc/self/exe");
   Session session;
+  session.shut_in = argc > 1 && std::string_view(argv[1]) == kShutIn;
+  if (session.shut_in) {
+    --argc;
+    ++argv;
+  }
 #define WARPLOOM_MADE(name) name##_command(),
   std::vector<Command> commands = {WARPLOOM_COMMANDS(WARPLOOM_MADE)};
   commands.push_back(completion_command(commands));

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +17,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "cli/command.h"
 #include "codegen/launch_list.h"
 #include "common/warm_up.h"
@@ -23,13 +26,16 @@
 #include "runtime/executor.h"
 #include "runtime/noise.h"
 #include "runtime/timing.h"
+#include "verify/image_check.h"
 #include "verify/inputs.h"
+#include "verify/runner.h"
 
 namespace warploom::cli {
 namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr uint32_t kLongestHeader = 4096;
 
 // NumPy's letter of what a type holds.
 char kind_of(Dtype dtype) {
@@ -77,7 +83,10 @@ struct Flags {
   std::string out = ".";
   std::vector<std::string> files;
   uint64_t seed = 0;
+  bool trust = false;
 };
+
+constexpr std::chrono::minutes kLongest{15};  // a run of kernels that nobody answers for
 
 // An input's bytes: of its file, or random ones.
 Result<std::string> input_of(const Flags& flags, size_t index, const BufferSpec& tensor) {
@@ -142,8 +151,34 @@ Result<nlohmann::json> timed(runtime::Executor& device, const runtime::Call& cal
   return json;
 }
 
+// What holds a bundle's kernels while they run, and the executor that lends it memory.
+struct Hold {
+  std::unique_ptr<runtime::Executor> here;
+  std::string sandbox = "no host code";  // on a GPU
+
+  Result<std::unique_ptr<runtime::Executor>> open() {
+    WARPLOOM_TRY(here, runtime::Executor::open(Engine::cpu));
+    WARPLOOM_TRY(std::unique_ptr<verify::Runner> runner, verify::Runner::open(*here));
+    runner_ = runner.get();
+    return runner;
+  }
+
+  // Once something has run.
+  std::string text() const { return runner_ ? runner_->sandbox() : sandbox; }
+
+ private:
+  const verify::Runner* runner_ = nullptr;
+};
+
+runtime::LoadOptions load_options(const Flags& flags, Hold& hold) {
+  if (flags.trust) hold.sandbox = "nothing: --trust";
+  return {
+      .trusted = flags.trust, .gate = verify::check_image, .cpu = [&hold] { return hold.open(); }};
+}
+
 Result<Answer> run_bundle(const Flags& flags) {
-  WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(flags.bundle));
+  Hold hold;
+  WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(flags.bundle, load_options(flags, hold)));
   runtime::Executor& device = *bundle->device;
   const size_t inputs = bundle->tensors.size() - bundle->list.outputs.size();
   if (!flags.files.empty() && flags.files.size() != inputs)
@@ -168,6 +203,7 @@ Result<Answer> run_bundle(const Flags& flags) {
   WARPLOOM_TRY(nlohmann::json json, timed(device, call));
   WARPLOOM_CHECK(make_folders(flags.out));
   json["bundle"] = flags.bundle;
+  json["sandbox"] = hold.text();
   if (bundle->prepare_us > 0) json["prepare_us"] = bundle->prepare_us;
   for (size_t i = inputs; i < bundle->tensors.size(); ++i) {
     const BufferSpec& tensor = *bundle->tensors[i];
@@ -178,6 +214,50 @@ Result<Answer> run_bundle(const Flags& flags) {
     json["outputs"][tensor.name] = path.string();
     json["files"].push_back({{"tensor", tensor.name}, {"path", path.string()}});
   }
+  return Answer{json, text_of("run", json)};
+}
+
+// The words of this program that run a bundle as `flags` say, in the process that they start.
+std::vector<std::string> words_of(const Flags& flags) {
+  const auto path = [](const std::string& name) {  // which is no flag, whatever it begins with
+    return name.starts_with('-') ? "./" + name : name;
+  };
+  std::vector<std::string> words = {"/proc/self/exe", kShutIn, "run", path(flags.bundle)};
+  std::ranges::transform(flags.files, std::back_inserter(words), path);
+  for (std::string word : {"--out=" + flags.out, fmt::format("--seed={}", flags.seed)})
+    words.push_back(std::move(word));
+  words.emplace_back("--json");
+  return words;
+}
+
+// Why a process that ran kernels ended before it answered.
+tl::unexpected<Error> fault_of(const Flags& flags, const ProcessResult& ended) {
+  const auto fault = [&](ErrorCode code, const char* what, const char* expected,
+                         std::string found) {
+    return fail({code, what, flags.bundle, expected, std::move(found),
+                 "`warploom verify` says what is wrong with its kernels"});
+  };
+  if (ended.timed_out)
+    return fault(ErrorCode::kCandidateHung, "a bundle's kernels did not finish in time",
+                 "an end within 15 minutes", "none");
+  if (ended.signal == SIGSYS)
+    return fault(ErrorCode::kCandidateForbidden, "a bundle's kernels made a system call",
+                 "computation alone", "they were killed");
+  if (ended.signal == SIGKILL)
+    return fault(ErrorCode::kCandidateMemory, "a bundle's kernels were killed", "less memory",
+                 "killed");
+  return fault(ErrorCode::kCandidateCrashed, "a bundle's kernels crashed", "an orderly end",
+               fmt::format("signal {}, status {}", ended.signal, ended.exit_status));
+}
+
+// In a process of its own, which ends as its kernels' does: nothing of theirs is in this one.
+Result<Answer> run_apart(const Flags& flags) {
+  constexpr size_t kMostAnswer = size_t{64} << 20;
+  WARPLOOM_TRY(const ProcessResult ended,
+               run_process(words_of(flags), {.time = kLongest, .output_bytes = kMostAnswer}));
+  const auto json = nlohmann::json::parse(ended.out, nullptr, false);
+  if (ended.signal != 0 || ended.timed_out || !json.is_object()) return fault_of(flags, ended);
+  if (json.contains("error")) return fail(error_from_json(json["error"]));
   return Answer{json, text_of("run", json)};
 }
 }  // namespace
@@ -197,6 +277,7 @@ Result<std::string> read_tensor(const std::filesystem::path& path, const BufferS
     std::memcpy(&length, bytes.data() + 8, width);
     const size_t begin = 8 + width;
     if (length > bytes.size() - begin) return unfit(expected, "a header that ends behind the file");
+    if (length > kLongestHeader) return unfit(expected, "a header that is longer than any array's");
     if (const std::string found = canonical(bytes.substr(begin, length)); found != expected)
       return unfit(expected, found);
     bytes.erase(0, begin + length);
@@ -236,8 +317,13 @@ Command run_command() {
        "a file for each input, in the model's order: .npy, or packed bytes; none: random inputs"},
       {"--out", &flags->out,
        "the folder for OUTPUT.npy (.bin where NumPy has no such type); default: here"},
-      {"--seed", &flags->seed, "of random inputs"}};
-  command.action = [flags](const Session&) { return run_bundle(*flags); };
+      {"--seed", &flags->seed, "of random inputs"},
+      {"--trust", &flags->trust,
+       "run a CPU's kernels with your own rights, not shut in: you answer for who wrote them"}};
+  command.action = [flags](const Session& session) {
+    const bool here = flags->trust || session.shut_in;
+    return here ? run_bundle(*flags) : run_apart(*flags);
+  };
   return command;
 }
 }  // namespace warploom::cli

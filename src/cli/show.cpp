@@ -183,7 +183,7 @@ Result<Answer> show_profile(const Flags& flags) {
   if (list.engine != Engine::cuda)
     return fail({ErrorCode::kFlagsContradict, "ncu profiles kernels of a GPU", flags.file,
                  "a bundle for a GPU", list.arch,
-                 "profile the CPU's with perf: perf record warploom run BUNDLE"});
+                 "profile the CPU's with perf: perf record warploom run --trust BUNDLE"});
   std::vector<std::string> names;
   for (const Kernel& kernel : list.kernels) names.push_back(kernel.name);
   const std::string bundle = shell_word(path.parent_path().string());

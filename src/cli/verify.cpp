@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "codegen/launch_list.h"
 #include "export/as_built.h"
+#include "export/as_written.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/family.h"
@@ -45,6 +46,7 @@ struct Flags {
   double limit_seconds = 10;
   double seconds = 3;
   uint64_t seed = 0;
+  bool whole_bundle = false;  // also what is built with its kernels must be what was written
 };
 
 // What is judged, the kernels of a bundle's plan or of a file that anyone wrote, and an evaluator
@@ -57,7 +59,8 @@ struct Bench {
   Track track = Track::fp32;
   target::Capabilities capabilities;
   LaunchList list;
-  std::string file;  // whose text was judged; empty: the plan's own
+  std::string file;           // whose text was judged; empty: the plan's own
+  bool whole_bundle = false;  // what was judged is all that people build of it
   uint64_t seed = 0;
   verify::Bound bound = {};
   std::optional<verify::Evaluator> evaluator;
@@ -75,6 +78,8 @@ Status open_plan(const Flags& flags, Bench& bench) {
   if (bench.path.extension() == ".cu" || bench.path.extension() == ".cpp")
     return fail({ErrorCode::kUsage, "a kernel file does not say what it computes", "--problem",
                  "an ONNX model", "nothing", "name the model with --problem"});
+  std::error_code ignored;
+  bench.whole_bundle = flags.whole_bundle && fs::is_directory(bench.path, ignored);
   WARPLOOM_TRY(const nlohmann::json plan, read_plan(bench.path));
   const auto held = plan.find("model");
   if (flags.model.empty() && (held == plan.end() || !held->is_string()))
@@ -88,6 +93,8 @@ Status open_plan(const Flags& flags, Bench& bench) {
   else
     WARPLOOM_TRY(bench.graph, load_onnx(flags.model, options));
   WARPLOOM_TRY(LaunchList list, launch_list_from_json(plan["launch_list"]));
+  if (bench.whole_bundle)
+    WARPLOOM_CHECK(export_::check_written(bench.path.parent_path(), plan, list));
   WARPLOOM_TRY(auto built, export_::as_built(bench.path.parent_path(), plan, std::move(list)));
   bench.list = std::move(built.list);
   bench.file = built.kernel_file;
@@ -96,7 +103,8 @@ Status open_plan(const Flags& flags, Bench& bench) {
   bench.track = *track_named(plan["track"].get<std::string>());
   bench.operators = bench.graph;
   WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));
-  return ok();
+  if (!bench.whole_bundle) return ok();
+  return export_::check_constants(bench.path.parent_path(), plan, bench.list, bench.graph);
 }
 
 // A kernel file is for a GPU or for this machine's cores by its ending.
@@ -135,7 +143,10 @@ uint64_t drawn_seed() {
 
 Result<Bench> open(const Flags& flags) {
   Bench bench{.path = flags.plan, .seed = flags.seed == 0 ? drawn_seed() : flags.seed};
-  WARPLOOM_CHECK(flags.problem.empty() ? open_plan(flags, bench) : open_kernels(flags, bench));
+  const auto from_plan = [&] {
+    return runtime::reading_plan(flags.plan, [&] { return open_plan(flags, bench); });
+  };
+  WARPLOOM_CHECK(flags.problem.empty() ? from_plan() : open_kernels(flags, bench));
   const std::set<std::string> constants(bench.constants.begin(), bench.constants.end());
   WARPLOOM_CHECK(plan::check_constants(bench.graph, constants));
   search::Task task = search::make_task({std::move(bench.graph), bench.track}, bench.capabilities,
@@ -172,7 +183,8 @@ nlohmann::json told(const Bench& bench, const Flags& flags, const verify::Verdic
   return json;
 }
 
-Result<Answer> judge_again(const Flags& flags) {
+Result<Answer> judge_again(Flags flags) {
+  flags.whole_bundle = true;
   WARPLOOM_TRY(Bench bench, open(flags));
   verify::Request request;
   request.list = bench.list;
@@ -186,10 +198,11 @@ Result<Answer> judge_again(const Flags& flags) {
   nlohmann::json json = told(bench, flags, verdict);
   json["judged"] = nullptr;
   if (!bench.file.empty()) json["judged"] = bench.file;
+  json["whole_bundle"] = bench.whole_bundle;
   return Answer{json, text_of("verdict", search::with_words(json))};
 }
 
-Result<Answer> time_again(const Flags& flags) {
+Result<Answer> time_again(Flags flags) {
   WARPLOOM_TRY(Bench bench, open(flags));
   verify::Request request;
   request.list = bench.list;
@@ -204,12 +217,12 @@ Result<Answer> time_again(const Flags& flags) {
 }
 
 // A command on a bundle, or on a file of kernels and its problem, without its name and help.
-Command judging_command(const std::shared_ptr<Flags>& flags,
-                        Result<Answer> (*action)(const Flags&)) {
+Command judging_command(const std::shared_ptr<Flags>& flags, Result<Answer> (*action)(Flags)) {
   Command command;
   command.flags = {
       {"PLAN", &flags->plan,
-       "a bundle's folder or its plan.json; with --problem a kernel file, .cu or .cpp"},
+       "a bundle's folder, or its plan.json for the kernels alone; with --problem a kernel file, "
+       ".cu or .cpp"},
       {"--model", &flags->model, "the model, where the plan does not hold it"},
       {"--problem", &flags->problem,
        "the model that a kernel file computes (docs/verification.md)"},

@@ -45,6 +45,8 @@ constexpr int64_t kMostBytes = int64_t{1} << 46;  // of all buffers together
 constexpr size_t kMostRank = 64;
 constexpr size_t kMostMapRank = 5;
 constexpr size_t kMostName = 4096;
+constexpr size_t kMostBuffers = 50'000;  // of each kind, and kernels; networks have a few thousand
+constexpr size_t kMostArguments = 1024;  // CUDA takes 4 KB of them
 
 constexpr const char* kMakeAgain = "make it again with `warploom optimize`";
 
@@ -86,32 +88,53 @@ class Check {
 
   Status whole() {
     WARPLOOM_CHECK(architecture());
+    WARPLOOM_CHECK(counts());
     WARPLOOM_CHECK(buffers("inputs", list_.inputs));
     WARPLOOM_CHECK(buffers("outputs", list_.outputs));
     WARPLOOM_CHECK(buffers("workspaces", list_.workspaces));
     if (list_.kernels.empty()) return unfit("kernels", "at least one", "none");
+    if (list_.outputs.empty()) return unfit("outputs", "at least one", "none");
     for (size_t i = 0; i < list_.kernels.size(); ++i)
       WARPLOOM_CHECK(kernel(fmt::format("kernels[{}]", i), list_.kernels[i]));
     return prepare();
   }
 
  private:
+  Status counts() const {
+    const std::pair<const char*, size_t> kinds[] = {
+        {"inputs", list_.inputs.size()},         {"outputs", list_.outputs.size()},
+        {"workspaces", list_.workspaces.size()}, {"kernels", list_.kernels.size()},
+        {"constants", list_.constants.size()},   {"prepare", list_.prepare.size()}};
+    for (const auto& [kind, count] : kinds)
+      if (count > kMostBuffers) return too_many(kind, kMostBuffers, count);
+    for (const Kernel& kernel : list_.kernels)
+      if (kernel.args.size() > kMostArguments)
+        return too_many("kernels.args", kMostArguments, kernel.args.size());
+    return ok();
+  }
+
+  static tl::unexpected<Error> too_many(const char* place, size_t most, size_t found) {
+    return fail({ErrorCode::kPlanTooLarge, "a launch list has more of a kind than any model", place,
+                 fmt::format("at most {}", most), std::to_string(found),
+                 "make it again with `warploom optimize`"});
+  }
+
   // What runs once reads constants, and what it made of them; it writes no output.
   Status prepare() const {
-    const auto is_in = [](const std::vector<BufferSpec>& specs, const std::string& name) {
-      return std::ranges::find(specs, name, &BufferSpec::name) != specs.end();
-    };
+    std::set<std::string> inputs;
+    std::set<std::string> workspaces;
+    for (const BufferSpec& input : list_.inputs) inputs.insert(input.name);
+    for (const BufferSpec& workspace : list_.workspaces) workspaces.insert(workspace.name);
+    const std::set<std::string> constants(list_.constants.begin(), list_.constants.end());
     for (const std::string& name : list_.constants)
-      if (!is_in(list_.inputs, name)) return unfit("constants", "names of inputs", name);
+      if (!inputs.contains(name)) return unfit("constants", "names of inputs", name);
     for (size_t i = 0; i < list_.prepare.size(); ++i) {
       const std::string place = fmt::format("prepare[{}]", i);
       const size_t number = list_.prepare[i];
       if (number >= list_.kernels.size() || (i > 0 && number <= list_.prepare[i - 1]))
         return unfit(place, "numbers of kernels, ascending", std::to_string(number));
       for (const Argument& arg : list_.kernels[number].args) {
-        const auto& constants = list_.constants;
-        const bool constant = std::ranges::find(constants, arg.buffer) != constants.end();
-        if (!constant && !is_in(list_.workspaces, arg.buffer))
+        if (!constants.contains(arg.buffer) && !workspaces.contains(arg.buffer))
           return unfit(place, "a kernel of constants and workspaces alone", arg.buffer);
       }
     }
@@ -122,7 +145,8 @@ class Check {
     const auto fits = [](char c) {
       return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
     };
-    if (list_.arch.size() <= 64 && std::ranges::all_of(list_.arch, fits)) return ok();
+    const bool named = list_.arch.starts_with(gpu_ ? "sm_" : "");
+    if (named && list_.arch.size() <= 64 && std::ranges::all_of(list_.arch, fits)) return ok();
     return unfit("arch", "the name of an architecture", list_.arch);
   }
 

@@ -230,6 +230,10 @@ class Declarations {
       if (std::ranges::none_of(list_.kernels, takes))
         return invalid("every output of the model among some kernel's args", "no " + output.name);
     }
+    if (const Status launched = check_launches(list_); !launched) {
+      const Error& error = launched.error();
+      return invalid(fmt::format("{}: {}", error.place, error.expected), error.found);
+    }
     for (Kernel& kernel : list_.kernels) kernel.source = text;
     return std::move(list_);
   }

@@ -1,11 +1,14 @@
 #include "export/as_built.h"
-#include <fmt/format.h>
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <tl/expected.hpp>
 #include <utility>
@@ -28,6 +31,101 @@ tl::unexpected<Error> unjudgeable(const fs::path& file, std::string found) {
   return fail(std::move(error));
 }
 
+constexpr int kDeepest = 64;  // headers that include headers; ours go three deep
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r';
+}
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+void skip_blanks(std::string_view& text) {
+  while (!text.empty() && is_blank(text[0])) text.remove_prefix(1);
+}
+
+bool skip(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
+// The longest beginning of the text that is one word, which is taken off.
+std::string_view take_word(std::string_view& text) {
+  const size_t length = std::ranges::find_if_not(text, is_word) - text.begin();
+  const std::string_view word = text.substr(0, length);
+  text.remove_prefix(length);
+  return word;
+}
+
+// What a line tells the preprocessor: `#include <math.h>` is {"#", "include", "<math.h>"}.
+struct Directive {
+  std::string_view mark;  // "#", or another spelling of it; empty: the line is none
+  std::string_view word;
+  std::string_view rest;
+};
+
+Directive directive_of(std::string_view line) {
+  skip_blanks(line);
+  Directive found;
+  for (const std::string_view mark : {"#", "%:", "?\?="})
+    if (found.mark.empty() && skip(line, mark)) found.mark = mark;
+  skip_blanks(line);
+  found.word = take_word(line);
+  skip_blanks(line);
+  found.rest = line;
+  return found;
+}
+
+bool fetches_text(const Directive& directive) {
+  if (directive.mark.empty()) return false;
+  const auto begins = [&](std::string_view word) { return directive.word.starts_with(word); };
+  return begins("include") || begins("import") || begins("embed");
+}
+
+// Whether a preprocessor sees a directive there that looks like none, or like another: behind a
+// comment, or spelled over two lines.
+bool is_disguised(std::string_view line) {
+  const Directive open = directive_of(line);
+  const bool behind_comment = open.word.empty() && open.rest.starts_with("/*");
+  const bool unfinished =
+      behind_comment || open.rest.starts_with('\\') || open.rest.starts_with("?\?/");
+  if (!open.mark.empty() && unfinished) return true;
+  for (size_t end = line.find("*/"); end != line.npos; end = line.find("*/", end + 2))
+    if (!directive_of(line.substr(end + 2)).mark.empty()) return true;
+  return false;
+}
+
+// The file that `"name"` or `<name>` names; empty where it is neither.
+std::string_view named_by(std::string_view rest) {
+  if (rest.empty() || (rest[0] != '"' && rest[0] != '<')) return {};
+  const size_t end = rest.find_first_of("\">", 1);
+  return end == rest.npos ? std::string_view() : rest.substr(1, end - 1);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(std::move(line));
+  return lines;
+}
+
+// Whether `extern "C" const void* NAME_kernel_3() {` begins there, with its two further lines: how
+// a GPU's launcher finds a kernel.
+bool is_finder(const std::vector<std::string>& lines, size_t at) {
+  if (at + 2 >= lines.size()) return false;
+  std::string_view head = lines[at];
+  if (!skip(head, "extern \"C\" const void* ")) return false;
+  const std::string_view name = take_word(head);
+  if (name.find("_kernel_") == name.npos || head != "() {") return false;
+  std::string_view body = lines[at + 1];
+  if (!skip(body, "  return reinterpret_cast<const void*>(&")) return false;
+  const auto is_symbol = [](char c) { return is_word(c) || c == ':'; };
+  const size_t length = std::ranges::find_if_not(body, is_symbol) - body.begin();
+  return body.substr(length) == ");" && lines[at + 2] == "}";
+}
+
 // Writes out what a text includes of the bundle's folder, each file once, as `#pragma once` says.
 class Inliner {
  public:
@@ -35,45 +133,47 @@ class Inliner {
       : plan_(plan), folder_(folder), places_{"device/" + engine, "device/common"} {}
 
   // The text of `name`, a path from the folder.
-  Result<std::string> text_of(const std::string& name) {
+  Result<std::string> text_of(const std::string& name, int depth = 0) {
+    if (depth > kDeepest) return unjudgeable(folder_ / name, "headers that include each other");
     WARPLOOM_TRY(const std::string whole, runtime::read_beside(plan_, folder_, name));
-    static const std::regex kInclude("[ \\t]*#[ \\t]*include[ \\t]*([\"<])([^\">]+)[\">].*");
-    static const std::regex kOnce("[ \\t]*#[ \\t]*pragma[ \\t]+once[ \\t]*");
-    static const std::regex kOther("[ \\t]*(#|%:|\\?\\?=)[ \\t]*(include|import|embed).*");
-    static const std::regex kLauncher(
-        "^extern \"C\" const void\\* \\w+_kernel_\\d+\\(\\) \\{\\s+return "
-        "reinterpret_cast<const void\\*>\\(&[\\w:]+\\);\\s+\\}$",
-        std::regex::ECMAScript | std::regex::multiline);
-    const std::string text = std::regex_replace(whole, kLauncher, "");
+    const std::vector<std::string> lines = lines_of(whole);
     std::string out;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-      std::smatch match;
-      if (std::regex_match(line, kOnce)) continue;
-      if (std::regex_match(line, match, kInclude)) {
-        WARPLOOM_TRY(const std::string included,
-                     included_by(name, match[2].str(), match[1].str() == "\"", line));
-        out += included;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (is_finder(lines, i)) {
+        i += 2;
         continue;
       }
-      if (std::regex_match(line, kOther)) return unjudgeable(folder_ / name, line);
-      out += line + "\n";
+      WARPLOOM_TRY(const std::string text, text_of_line(name, lines[i], depth));
+      out += text;
     }
     return out;
   }
 
  private:
+  Result<std::string> text_of_line(const std::string& by, const std::string& line, int depth) {
+    constexpr size_t kShown = 200;
+    if (is_disguised(line)) return unjudgeable(folder_ / by, line.substr(0, kShown));
+    const Directive directive = directive_of(line);
+    if (directive.word == "pragma" && directive.rest.starts_with("once")) return "";
+    if (!fetches_text(directive)) return line + "\n";
+    const std::string_view name = named_by(directive.rest);
+    if (directive.mark != "#" || directive.word != "include" || name.empty())
+      return unjudgeable(folder_ / by, line.substr(0, kShown));
+    const bool quoted = directive.rest[0] == '"';
+    return included_by(by, std::string(name), quoted, line, depth);
+  }
+
   // What a compiler finds under the bundle's include folders; the line itself where it is a header
   // of the system.
   Result<std::string> included_by(const std::string& by, const std::string& name, bool quoted,
-                                  const std::string& line) {
+                                  const std::string& line, int depth) {
     std::vector<fs::path> places(places_.begin(), places_.end());
     if (quoted) places.insert(places.begin(), fs::path(by).parent_path());
     for (const fs::path& place : places) {
       const std::string path = (place / name).lexically_normal().generic_string();
       std::error_code ignored;
       if (!fs::exists(folder_ / path, ignored)) continue;
-      return seen_.insert(path).second ? text_of(path) : "";
+      return seen_.insert(path).second ? text_of(path, depth + 1) : "";
     }
     if (quoted) return unjudgeable(folder_ / by, line + ": not in the bundle");
     if (name.find("..") != name.npos || name.starts_with('/'))
@@ -86,6 +186,19 @@ class Inliner {
   std::vector<std::string> places_;
   std::set<std::string> seen_;
 };
+
+// The kernel file may call a kernel by the bundle's name as well, lest two bundles' kernels meet:
+// `#define NAME BUNDLE_NAME`.
+std::string symbol_in(const std::string& text, const std::string& name) {
+  const std::string define = "#define " + name + " ";
+  for (size_t at = text.find(define); at != text.npos; at = text.find(define, at + 1)) {
+    if (at > 0 && text[at - 1] != '\n') continue;
+    std::string_view rest = std::string_view(text).substr(at + define.size());
+    const std::string_view word = take_word(rest);
+    if (word.ends_with("_" + name) && rest.starts_with('\n')) return std::string(word);
+  }
+  return name;
+}
 
 // Where plans of before do not say it.
 std::string kernel_file_of(const json& plan, Engine engine) {
@@ -122,9 +235,7 @@ Result<AsBuilt> as_built(const fs::path& folder, const json& plan, LaunchList li
   const std::string engine = list.engine == Engine::cuda ? "ptx" : "cpu";
   WARPLOOM_TRY(const std::string text, Inliner(plan, folder, engine).text_of(file));
   for (Kernel& kernel : list.kernels) {
-    // The file may call it by the bundle's name as well, lest two bundles' kernels meet.
-    const std::regex renamed(fmt::format("(?:^|\n)#define {0} (\\w+_{0})\n", kernel.name));
-    if (std::smatch match; std::regex_search(text, match, renamed)) kernel.name = match[1];
+    kernel.name = symbol_in(text, kernel.name);
     kernel.source = text;
   }
   return AsBuilt{std::move(list), file};

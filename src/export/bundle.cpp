@@ -1,9 +1,9 @@
 #include "export/bundle.h"
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,23 +25,25 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 std::string comment(std::string_view text) {
-  // As many words as fit, or a longer one.
-  static const std::regex line("(\\S{97,}|\\S.{0,96})(?:\\s+|$)");
+  constexpr size_t kWidth = 97;  // as many words as fit, or a longer one
   const std::string words = printable(text);
   std::string out;
-  const std::sregex_iterator end;
-  for (std::sregex_iterator found(words.begin(), words.end(), line); found != end; ++found)
-    out += "// " + c_comment((*found)[1].str()) + "\n";
+  for (size_t at = words.find_first_not_of(' '); at < words.size();
+       at = words.find_first_not_of(' ', at)) {
+    size_t end = std::min(words.find(' ', at), words.size());
+    for (size_t next = end; next < words.size() && next - at <= kWidth; ++next) {
+      const bool ends_word = words[next] == ' ' && words[next - 1] != ' ';
+      if (ends_word) end = next;
+    }
+    if (words.size() - at <= kWidth) end = words.size();
+    out += "// " + c_comment(words.substr(at, end - at)) + "\n";
+    at = end;
+  }
   return out;
 }
 
-Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const LaunchList& list,
-                                             const graph::Graph& graph) {
-  json record = record_of(info, list);
-  WARPLOOM_TRY(std::vector<BundleFile> files,
-               check_data(record, list, graph, info.tolerance, info.seed));
-  add_kernel_text(record, list);
-  const std::string engine = list.engine == Engine::cuda ? "cuda/" : "cpu/";
+std::vector<BundleFile> texts_of(const json& record, Engine on) {
+  const std::string engine = on == Engine::cuda ? "cuda/" : "cpu/";
   const std::pair<const char*, std::string> kTexts[] = {
       {"{{kernel_file}}", "kernels.cpp"},
       {"{{bundle}}.h", engine + "host.h"},
@@ -50,6 +52,7 @@ Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const Launc
       {"Makefile", engine + "Makefile"},
       {"{{bundle}}.py", "module.py"},
       {"README.md", "README.md"}};
+  std::vector<BundleFile> files;
   for (const auto& [path, text] : kTexts) {
     std::string content = rendered(resource("bundle/" + text), record);
     files.push_back({rendered(path, record), std::move(content)});
@@ -60,6 +63,16 @@ Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const Launc
     const std::string name = fs::path(part.path).filename().string();
     files.push_back({module_folder + name, part.text});
   }
+  return files;
+}
+
+Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const LaunchList& list,
+                                             const graph::Graph& graph) {
+  json record = record_of(info, list);
+  WARPLOOM_TRY(std::vector<BundleFile> files,
+               check_data(record, list, graph, info.tolerance, info.seed));
+  add_kernel_text(record, list);
+  std::ranges::move(texts_of(record, list.engine), std::back_inserter(files));
   std::ranges::move(device_files(list, files), std::back_inserter(files));
   if (!info.outline.empty()) files.push_back({"check/outline.onnx", info.outline});
   json plan = info.plan.is_object() ? info.plan : json::object();

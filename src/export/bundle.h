@@ -43,6 +43,10 @@ struct BundleInfo {
 Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const LaunchList& list,
                                              const graph::Graph& graph);
 
+// Those of them that are text, of a record (record.h) that check_data.h and kernel_text.h have
+// added to.
+std::vector<BundleFile> texts_of(const nlohmann::json& record, Engine engine);
+
 // Makes them, proves them by their own Makefile and puts them in the place of `folder`: delivery.h
 // says what may be replaced and what is proven.
 Result<Delivered> write_bundle(const std::filesystem::path& folder, const BundleInfo& info,

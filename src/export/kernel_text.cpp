@@ -1,13 +1,14 @@
 #include "export/kernel_text.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 #include "base/rendered.h"
 #include "base/rows.h"
@@ -18,18 +19,43 @@ namespace warploom::export_ {
 namespace {
 using nlohmann::json;
 
-// Lines as `#include "name"` or `#include <name>`, and the name.
-const std::regex kInclude("^[ \\t]*#include\\s*[\"<]([^\">]+)[\">].*\\n",
-                          std::regex::ECMAScript | std::regex::multiline);
+bool skip(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
 
-std::vector<std::smatch> matches(const std::string& text, const std::regex& pattern) {
-  const std::sregex_iterator first(text.begin(), text.end(), pattern);
-  return {first, std::sregex_iterator()};
+void skip_blanks(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+}
+
+// The name in a line `#include "name"` or `#include <name>`; empty of any other.
+std::string_view included_by(std::string_view line) {
+  skip_blanks(line);
+  if (!skip(line, "#include")) return {};
+  skip_blanks(line);
+  if (!line.starts_with('"') && !line.starts_with('<')) return {};
+  const size_t end = line.find_first_of("\">", 1);
+  return end == line.npos ? std::string_view() : line.substr(1, end - 1);
 }
 
 // What stands above a kernel text's own code: includes, and what they are told.
-const std::regex kPreamble("^[ \\t]*#(?:include\\s*[\"<][^\">]+[\">]|define WL_VECTOR_BYTES ).*\\n",
-                           std::regex::ECMAScript | std::regex::multiline);
+bool is_preamble(std::string_view line) {
+  if (!included_by(line).empty()) return true;
+  skip_blanks(line);
+  return line.starts_with("#define WL_VECTOR_BYTES ");
+}
+
+// With their ends; a text's last may have none.
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t length = std::min(text.find('\n'), text.size() - 1) + 1;
+    lines.push_back(text.substr(0, length));
+    text.remove_prefix(length);
+  }
+  return lines;
+}
 
 // Several texts in one file: preambles first, each line once; `between`; then each text in a
 // namespace of its own, so that their constants and helpers cannot meet. Kernels keep C linkage.
@@ -38,10 +64,14 @@ std::string joined(const std::vector<std::string>& texts, const std::string& bet
   std::string body;
   std::set<std::string> seen;
   for (size_t i = 0; i < texts.size(); ++i) {
-    for (const std::smatch& line : matches(texts[i], kPreamble))
-      if (seen.insert(line.str()).second) head += line.str();
-    body += fmt::format("\nnamespace part_{0} {{\n{1}}}  // namespace part_{0}\n", i,
-                        std::regex_replace(texts[i], kPreamble, ""));
+    std::string own;
+    for (const std::string_view line : lines_of(texts[i])) {
+      if (!is_preamble(line))
+        own += line;
+      else if (seen.insert(std::string(line)).second)
+        head += line;
+    }
+    body += fmt::format("\nnamespace part_{0} {{\n{1}}}  // namespace part_{0}\n", i, own);
   }
   return head + between + body;
 }
@@ -49,9 +79,24 @@ std::string joined(const std::vector<std::string>& texts, const std::string& bet
 // One text stays as it is, but for `between` below its preamble.
 std::string parted(const std::string& text, const std::string& between) {
   size_t at = 0;
-  for (const std::smatch& line : matches(text, kPreamble))
-    at = static_cast<size_t>(line.position() + line.length());
+  for (const std::string_view line : lines_of(text))
+    if (is_preamble(line)) at = static_cast<size_t>(line.end() - std::string_view(text).begin());
   return text.substr(0, at) + between + text.substr(at);
+}
+
+// Whether the text has the name behind `::`, `.` or `->`.
+bool names_something_else(std::string_view text, std::string_view name) {
+  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    const bool word_ends =
+        end == text.size() ||
+        (std::isalnum(static_cast<unsigned char>(text[end])) == 0 && text[end] != '_');
+    const size_t before = at == 0 ? text.npos : text.find_last_not_of(" \t\r\n", at - 1);
+    if (!word_ends || before == text.npos) continue;
+    const std::string_view head = text.substr(0, before + 1);
+    if (head.ends_with("::") || head.ends_with('.') || head.ends_with("->")) return true;
+  }
+  return false;
 }
 
 // Kernels of several bundles often have one name (`direct`), and their symbols would meet in a
@@ -62,9 +107,8 @@ std::map<std::string, std::string> symbols_of(const std::string& bundle, const L
   std::map<std::string, std::string> symbols;  // by the kernel's name
   for (const Kernel& kernel : list.kernels) {
     if (symbols.contains(kernel.name)) continue;
-    const std::regex otherwise(fmt::format("(::|\\.|->)\\s*{}\\b", kernel.name));
     const bool used = std::ranges::any_of(
-        texts, [&](const std::string& text) { return std::regex_search(text, otherwise); });
+        texts, [&](const std::string& text) { return names_something_else(text, kernel.name); });
     symbols[kernel.name] = used ? kernel.name : bundle + "_" + kernel.name;
   }
   return symbols;
@@ -95,14 +139,16 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<B
   std::vector<BundleFile> found;
   std::set<std::string> seen;
   const std::function<void(const std::string&)> look = [&](const std::string& text) {
-    for (const std::smatch& line : matches(text, kInclude))
+    for (const std::string_view line : lines_of(text)) {
+      const std::string name(included_by(line));
+      if (name.empty()) continue;
       for (const EmbeddedFile& header : device_headers()) {
-        const std::string name = line[1];
         const bool is_named = header.path == folder + name || header.path == "common/" + name;
         if (!is_named || !seen.insert(header.path).second) continue;
         found.push_back({"device/" + header.path, header.text});
         look(header.text);
       }
+    }
   };
   for (const BundleFile& file : files) look(file.text);
   return found;

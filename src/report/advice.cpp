@@ -220,7 +220,7 @@ json advice_of(const json& plan, const json& histories, const json& regions) {
     for (const json& history : histories) add(out, rule(history));
   const bool gpu = text_at(plan, "/launch_list/arch").starts_with("sm_");
   const std::string profile =
-      gpu ? "warploom show BUNDLE --what ncu" : "perf record warploom run BUNDLE";
+      gpu ? "warploom show BUNDLE --what ncu" : "perf record warploom run --trust BUNDLE";
   for (const json& region : regions) add(out, far_from_bound(region, profile));
   const bool nothing = out.empty() && (plan.is_object() || !histories.empty());
   if (nothing)

@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 #include "base/error.h"
+#include "base/file.h"
 #include "codegen/launch_list.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
@@ -33,16 +34,48 @@ Status check_kernel_file(const nlohmann::json& plan, const fs::path& folder) {
   WARPLOOM_CHECK(read_beside(plan, folder, name));
   return ok();
 }
+
+tl::unexpected<Error> untrusted(const fs::path& folder) {
+  return fail({ErrorCode::kBundleUntrusted,
+               "a bundle's kernels would run with all rights of this process", folder.string(),
+               "a bundle that the caller says is trusted", "nobody who says so",
+               "judge it with `warploom verify`, run it shut in with `warploom run`, or say that "
+               "you trust whoever wrote it: `warploom run --trust`, WARPLOOM_TRUST"});
+}
+
+Result<std::unique_ptr<Executor>> executor_for(const LaunchList& list, const LoadOptions& options,
+                                               const fs::path& folder) {
+  if (options.trusted) return Executor::open(list.engine);
+  if (!options.gate) return untrusted(folder);
+  if (list.engine == Engine::cuda) return Executor::open(list.engine);
+  return options.cpu ? options.cpu() : untrusted(folder);
+}
+
+// Each image once: kernels of one text share theirs.
+Status pass_gate(const LaunchList& list, const Binary& binary, const LoadOptions& options) {
+  if (options.trusted) return ok();
+  for (size_t i = 0; i < list.kernels.size(); ++i) {
+    const auto first = std::ranges::find(binary.images, binary.images[i]);
+    if (first - binary.images.begin() != static_cast<std::ptrdiff_t>(i)) continue;
+    WARPLOOM_TRY(const std::string image, read_file(binary.images[i]));
+    WARPLOOM_CHECK(options.gate(image, list.kernels[i].name));
+  }
+  return ok();
+}
 }  // namespace
 
-Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path) {
+Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path, const LoadOptions& options) {
+  return reading_plan(path, [&] { return loaded(path, options); });
+}
+
+Result<std::unique_ptr<Bundle>> Bundle::loaded(fs::path path, const LoadOptions& options) {
   WARPLOOM_TRY(const nlohmann::json plan, read_plan(path, {"launch_list", "constants"}));
   const fs::path folder = path.parent_path();
   auto bundle = std::make_unique<Bundle>();
   WARPLOOM_TRY(bundle->list, launch_list_from_json(plan["launch_list"]));
   WARPLOOM_CHECK(check_seal(plan, folder));
   const LaunchList& list = bundle->list;
-  WARPLOOM_TRY(bundle->device, Executor::open(list.engine));
+  WARPLOOM_TRY(bundle->device, executor_for(list, options, folder));
   Executor& device = *bundle->device;
   if (!runs_on(list.arch, device.info().arch))
     return fail({ErrorCode::kWrongMachine, "the bundle's kernels are for another machine",
@@ -50,6 +83,7 @@ Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path) {
   if (!plan["constants"].is_object()) return unfit_plan(path, "constants that are no object");
   WARPLOOM_CHECK(check_kernel_file(plan, folder));
   WARPLOOM_TRY(const Binary binary, compile(list, {.most_spills = kAnySpills}));
+  WARPLOOM_CHECK(pass_gate(list, binary, options));
   WARPLOOM_TRY(bundle->kernels_, device.load(list, binary));
   for (const BufferSpec& input : list.inputs) {
     const auto file = plan["constants"].find(input.name);
@@ -58,10 +92,10 @@ Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path) {
       continue;
     }
     if (!file->is_string()) return unfit_plan(path, "a constant without its file");
-    WARPLOOM_TRY(const std::string bytes,
-                 read_beside(plan, folder, file->get<std::string>(), input.bytes()));
     Buffer& buffer = bundle->kept_[input.name];
     WARPLOOM_TRY(buffer, device.allocate(input.bytes()));
+    WARPLOOM_TRY(const std::string bytes,
+                 read_beside(plan, folder, file->get<std::string>(), input.bytes()));
     WARPLOOM_CHECK(device.upload(buffer, bytes.data(), input.bytes()));
   }
   WARPLOOM_CHECK(device.add_workspaces(list, bundle->kept_));

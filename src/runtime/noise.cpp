@@ -170,7 +170,10 @@ Noise noise_from_json(const json& text) {
   Noise noise;
   if (!text.is_object()) return noise;
   noise.watched = true;
-  noise.cores = text.value("cores", 0);
+  const auto cores = text.find("cores");
+  constexpr int64_t kMostCores = 1 << 20;
+  const bool known = cores != text.end() && cores->is_number_integer();
+  if (known) noise.cores = static_cast<int>(std::clamp<int64_t>(*cores, 0, kMostCores));
   for (const Fact& fact : kFacts)
     if (const auto at = text.find(fact.key); at != text.end() && at->is_number())
       noise.*fact.value = at->get<double>();

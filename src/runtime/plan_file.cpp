@@ -1,5 +1,6 @@
 #include "runtime/plan_file.h"
 #include <fmt/format.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@ using nlohmann::json;
 
 namespace {
 constexpr const char* kPlan = "plan.json";
-constexpr std::uintmax_t kMostPlanBytes = std::uintmax_t{1} << 30;
+constexpr std::uintmax_t kMostPlanBytes = std::uintmax_t{1} << 27;
 constexpr int kDeepest = 64;  // brackets within brackets; plans have about ten
 
 // How deep brackets of a JSON text nest. Whoever parses or prints a deeper one calls itself as
@@ -42,6 +43,12 @@ int depth_of(std::string_view text) {
       --depth;
   }
   return deepest;
+}
+
+// What is read whole, besides what a search holds.
+std::uintmax_t most_bytes() {
+  const auto pages = static_cast<std::uintmax_t>(::sysconf(_SC_PHYS_PAGES));
+  return pages * static_cast<std::uintmax_t>(::sysconf(_SC_PAGESIZE)) / 4;
 }
 
 std::string hash_of_plan(json plan) {
@@ -84,7 +91,7 @@ Result<json> read_plan(fs::path& path, std::initializer_list<const char*> keys) 
   if (fs::is_directory(path, ignored)) path /= kPlan;
   if (const std::string other = what_else(path); !other.empty()) return unfit_plan(path, other);
   if (fs::exists(path, ignored) && fs::file_size(path, ignored) > kMostPlanBytes)
-    return unfit_plan(path, "a file of more than 1 GiB");
+    return unfit_plan(path, "a file of more than 128 MiB");
   WARPLOOM_TRY(const std::string text, read_file(path));
   if (depth_of(text) > kDeepest)
     return unfit_plan(path, fmt::format("brackets that nest deeper than {}", kDeepest));
@@ -124,6 +131,11 @@ Result<std::string> read_beside(const json& plan, const fs::path& folder, const 
       fs::file_size(path, error) != static_cast<std::uintmax_t>(bytes))
     return unfit_plan(folder / kPlan, fmt::format("{} bytes of {}, which has {}",
                                                   fs::file_size(path, error), name, bytes));
+  if (fs::exists(path, error) && fs::file_size(path, error) > most_bytes())
+    return fail({ErrorCode::kPlanTooLarge, "a file of the bundle does not fit in memory",
+                 path.string(), fmt::format("at most {} bytes", most_bytes()),
+                 fmt::format("{} bytes", fs::file_size(path, error)),
+                 "use a machine with more memory, or make the bundle again"});
   WARPLOOM_TRY(std::string text, read_file(path));
   const auto files = plan.find("files");
   if (files == plan.end() || !files->is_object()) return text;

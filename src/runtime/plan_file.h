@@ -22,6 +22,15 @@ Result<nlohmann::json> read_plan(std::filesystem::path& path,
                                  std::initializer_list<const char*> keys);
 tl::unexpected<Error> unfit_plan(const std::filesystem::path& path, std::string found);
 
+// What `work` makes of the plan there; plan-invalid where a value is of another type than it takes.
+auto reading_plan(const std::filesystem::path& path, const auto& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const nlohmann::json::exception& error) {
+    return unfit_plan(path, error.what());
+  }
+}
+
 // Adds the plan's own hash to its files: the last that is done to it before it is written.
 void seal_plan(nlohmann::json& plan);
 // bundle-changed where the plan is not what was sealed; fine where it never was.

@@ -6,27 +6,49 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include "base/file.h"
 #include "base/process.h"
 
 namespace warploom::verify {
 inline constexpr const char* kEvaluateCommand = "__evaluate";
+inline constexpr uint64_t kMostMessage = uint64_t{1} << 38;  // bytes: a model with its weights
+inline constexpr uint64_t kMostAnswer = uint64_t{1} << 24;   // a verdict
 inline constexpr int kOutOfMemoryStatus = 77;  // the evaluator's exit status when memory ran out
 
-// `json` as a T, a record whose fields NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE lists; internal when it
-// is none.
+// What the other side sent, and it is not what it should be: the other process is not what it was.
+inline tl::unexpected<Error> unreadable(const char* what, std::string found) {
+  return fail({ErrorCode::kEvaluatorLost, std::string(what) + " cannot be read", "",
+               "the form it is written in", std::move(found), "run again"});
+}
+
+// `json` as a T, a record whose fields NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE lists; evaluator-lost
+// when it is none.
 template <class T> Result<T> record_from(const nlohmann::json& json, const char* what) {
   try {
     return json.get<T>();
   } catch (const std::exception& error) {
-    return fail({ErrorCode::kInternal, std::string(what) + " cannot be read", "",
-                 "the form it is written in", error.what()});
+    return unreadable(what, error.what());
   }
 }
+
+// An error as another process says it: with a code that there is. Nothing for any other JSON.
+inline std::optional<Error> error_said(const nlohmann::json& json) {
+  if (!json.is_object()) return std::nullopt;
+  Error error = error_from_json(json);
+  const auto code = json.find("code");
+  if (code == json.end() || *code != code_text(error.code)) return std::nullopt;
+  return error;
+}
+
+// Bytes as a message, an object; nothing where they are none, or nest deeper than any message does:
+// whoever reads or prints brackets within brackets calls himself as often.
+std::optional<nlohmann::json> message_of(std::span<const uint8_t> bytes);
 
 class Channel {
  public:
@@ -45,23 +67,37 @@ class Channel {
   }
 
   // The next message. Nothing when the other side is gone, when none began in `ms` (below 0: waits
-  // for ever), or at nonsense; closed() tells the first case.
-  std::optional<nlohmann::json> receive(int ms) {
+  // for ever), at more bytes than `most`, or at nonsense; closed() is false in the second case.
+  std::optional<nlohmann::json> receive(int ms, uint64_t most = kMostMessage) {
     pollfd polled{fd_, POLLIN, 0};
     if (::poll(&polled, 1, ms) <= 0)
       return std::nullopt;  // also when a signal came: the caller looks and waits again
     uint64_t size = 0;
+    closed_ = !received(&size, sizeof size, ms);
+    broken_ = size > most;
+    closed_ |= broken_;
     std::vector<uint8_t> body;
-    closed_ = !passed(::recv, &size, sizeof size) || size > kMost ||
-              (body.resize(size), !passed(::recv, body.data(), size));
-    auto message = nlohmann::json::from_cbor(body, true, false);
-    return message.is_object() ? std::optional(std::move(message)) : std::nullopt;
+    // Room is made as bytes come: a length alone takes none.
+    for (uint64_t left = closed_ ? 0 : size; left > 0 && !closed_;) {
+      const size_t part = std::min<uint64_t>(left, kPart);
+      body.resize(body.size() + part);
+      closed_ = !received(body.data() + body.size() - part, part, ms);
+      left -= part;
+    }
+    if (closed_) return std::nullopt;
+    auto message = message_of(body);
+    broken_ = !message;
+    closed_ = broken_;  // what follows nonsense is none either
+    return message;
   }
 
   bool closed() const { return closed_; }
 
+  // What came was no message, or did not come to its end: the other side need not be gone.
+  bool broken() const { return broken_; }
+
  private:
-  static constexpr uint64_t kMost = uint64_t{1} << 40;
+  static constexpr uint64_t kPart = uint64_t{1} << 20;
 
   // Whether all bytes went through.
   bool passed(auto transfer, void* bytes, size_t size) {
@@ -75,8 +111,22 @@ class Channel {
     return true;
   }
 
+  // Likewise of what comes, where no piece of it may take long once it has begun (`ms` as of
+  // receive(): below 0 it may).
+  bool received(void* bytes, size_t size, int ms) {
+    constexpr int kSilence = 10'000;
+    const auto piece = [ms, this](int fd, void* at, size_t left, int flags) -> ssize_t {
+      pollfd polled{fd, POLLIN, 0};
+      const int ready = ::poll(&polled, 1, ms < 0 ? -1 : kSilence);
+      broken_ |= ready == 0;
+      return ready > 0 ? ::recv(fd, at, left, flags) : ready;
+    };
+    return passed(piece, bytes, size);
+  }
+
   int fd_;
   bool closed_ = false;
+  bool broken_ = false;
 };
 
 struct Peer {

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -97,7 +98,7 @@ struct Evaluator::State {
     worker.channel->send(setup);
     WARPLOOM_TRY(const json message, next(kOwnLimitMs));
     if (message.is_null() && worker.channel->closed())
-      return lost(ending_of(worker.end(false), "while it was starting"));
+      return lost(ending_of(worker.end(worker.channel->broken()), "while it was starting"));
     if (message.is_null()) {
       worker.end(true);
       return lost("it did not become ready in time");
@@ -116,10 +117,12 @@ struct Evaluator::State {
         return fail({ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "",
                      "", "run again to go on"});
       }
-      auto message = worker.channel->receive(100);
+      auto message = worker.channel->receive(100, kMostAnswer);
       if (message && message->contains("error")) {
         worker.end(true);
-        return fail(error_from_json(message->at("error")));
+        const std::optional<Error> said = error_said(message->at("error"));
+        return said ? fail(*said)
+                    : unreadable("the evaluator's error", message->at("error").dump());
       }
       if (message) return std::move(*message);
       if (worker.channel->closed() || ms_since(start) > limit_ms) return json();
@@ -137,7 +140,10 @@ struct Evaluator::State {
       if (!attempt.answer.contains("phase")) return attempt;
       attempt.in_candidate = attempt.answer["phase"] == "candidate";
       attempt.began_candidate |= attempt.in_candidate;
-      const double expected_ms = attempt.answer.value("expected_ms", 0.0);
+      const auto expected = attempt.answer.find("expected_ms");
+      const bool is_time = expected != attempt.answer.end() && expected->is_number();
+      const double expected_ms =
+          is_time ? std::clamp(expected->get<double>(), 0.0, kOwnLimitMs) : 0;
       limit_ms = attempt.in_candidate ? request.candidate_limit_ms + expected_ms : kOwnLimitMs;
     }
   }
@@ -178,11 +184,17 @@ Result<Verdict> Evaluator::judge(const Request& request) {
     WARPLOOM_TRY(const Attempt attempt, state_->attempt(request));
     const json& answer = attempt.answer;
     if (answer.contains("verdict")) {
-      if (answer.value("tainted", false)) worker.end(true);
-      return verdict_from_json(answer["verdict"]);
+      const auto tainted = answer.find("tainted");
+      if (tainted == answer.end() || *tainted != false) worker.end(true);
+      Result<Verdict> verdict = verdict_from_json(answer["verdict"]);
+      if (verdict || !attempt.began_candidate) return verdict;
+      // Only a candidate can have made that of a process that answers in our own words.
+      worker.end(true);
+      return refusal(ErrorCode::kCandidateForbidden, "a candidate's process gave no verdict",
+                     "an answer in the evaluator's form", verdict.error().found);
     }
     if (!worker.channel->closed()) return state_->hung(attempt, request);
-    const int status = worker.end(false);
+    const int status = worker.end(worker.channel->broken());
     if (auto refused = fault_of(attempt, status, tries > 0)) return *std::move(refused);
     // Somebody else may have killed it, or it died before the candidate ran: once more, with a
     // fresh process.

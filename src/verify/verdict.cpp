@@ -1,7 +1,12 @@
 // Verdicts as JSON: between processes, in the archive, and for programs that read --json.
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include "base/error.h"
@@ -93,16 +98,69 @@ json to_json(const Verdict& verdict) {
   return out;
 }
 
-Result<Verdict> verdict_from_json(const json& text) {
-  json record = without_nulls(text);
-  if (const auto evidence = record.find("evidence"); evidence != record.end())
-    for (json& one : *evidence) one = without_nulls(std::move(one));
-  WARPLOOM_TRY(Verdict out, record_from<Verdict>(record, "a verdict"));
+namespace {
+// Numbers that fit what they are read into: whole ones where they count, no NaN, none that
+// surprises an int. What is said in words has an end.
+bool is_sound(const json& value, int depth = 0) {
+  constexpr size_t kMostText = 1 << 20;
+  constexpr size_t kMostValues = 10'000;
+  constexpr int kDeepest = 8;
+  if (value.is_number_float()) return !std::isnan(value.get<double>());
+  if (value.is_string()) return value.get_ref<const std::string&>().size() <= kMostText;
+  if (!value.is_structured()) return !value.is_binary();
+  const auto inside = [depth](const json& one) { return is_sound(one, depth + 1); };
+  return depth < kDeepest && value.size() <= kMostValues && std::ranges::all_of(value, inside);
+}
+
+// Whether what counts is whole, and fits an int where it is kept in one.
+bool counts_are_whole(const json& record, std::initializer_list<const char*> keys, int64_t most) {
+  return std::ranges::all_of(keys, [&](const char* key) {
+    const auto at = record.find(key);
+    if (at == record.end()) return true;
+    if (at->is_number_unsigned()) return at->get<uint64_t>() <= static_cast<uint64_t>(most);
+    return at->is_number_integer() && at->get<int64_t>() >= 0 && at->get<int64_t>() <= most;
+  });
+}
+
+bool is_evidence(const json& one) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  return one.is_object() && counts_are_whole(one, {"rows", "rows_checked", "sums_checked"}, kMost);
+}
+
+Status add_speedup(Verdict& verdict, const json& record) {
   const auto interval = record.find("speedup_interval");
-  if (interval != record.end() && interval->is_array() && interval->size() == 2)
-    out.speedup = {record.value("speedup", 0.0), interval->at(0), interval->at(1), out.samples};
+  const auto speedup = record.find("speedup");
+  if (interval == record.end() || speedup == record.end()) return ok();
+  const auto is_number = [](const json& one) { return one.is_number(); };
+  const bool pair = interval->is_array() && interval->size() == 2;
+  if (!pair || !speedup->is_number() || !std::ranges::all_of(*interval, is_number))
+    return unreadable("a verdict", "a speedup without its interval");
+  verdict.speedup = {speedup->get<double>(), (*interval)[0].get<double>(),
+                     (*interval)[1].get<double>(), verdict.samples};
+  return ok();
+}
+}  // namespace
+
+Result<Verdict> verdict_from_json(const json& text) {
+  if (!text.is_object() || !is_sound(text)) return unreadable("a verdict", "another form");
+  json record = without_nulls(text);
+  constexpr int64_t kMostInt = std::numeric_limits<int>::max();
+  if (!counts_are_whole(record, {"samples", "repeats"}, kMostInt) ||
+      !counts_are_whole(record, {"prepare_bytes"}, std::numeric_limits<int64_t>::max()))
+    return unreadable("a verdict", "a count that is none");
+  if (const auto evidence = record.find("evidence"); evidence != record.end())
+    for (json& one : *evidence) {
+      one = without_nulls(std::move(one));
+      if (!is_evidence(one)) return unreadable("a verdict", "evidence that is none");
+    }
+  WARPLOOM_TRY(Verdict out, record_from<Verdict>(record, "a verdict"));
+  WARPLOOM_CHECK(add_speedup(out, record));
   out.noise = runtime::noise_from_json(record.value("machine", json()));
-  if (record.contains("refused")) out.error_found = error_from_json(record["refused"]);
+  const auto refused = record.find("refused");
+  if (refused == record.end()) return out;
+  const std::optional<Error> said = error_said(*refused);
+  if (!said) return unreadable("a verdict", "a refusal without a known code");
+  out.error_found = *said;
   return out;
 }
 }  // namespace warploom::verify

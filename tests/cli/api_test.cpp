@@ -36,9 +36,13 @@ TEST(Api, InstalledTreeThatWasMovedServesProgramsInCAndCpp) {
   const auto constant = shell(
       "moved/bin/warploom new 'add(mul(x[64,64],2),-1)' --out one.onnx && "
       "moved/bin/warploom optimize one.onnx --target cpu --budget 3s --out one && build/run_bundle "
-      "one");
+      "one --trust");
   EXPECT_TRUE(constant.succeeded()) << constant.out << constant.err;
   EXPECT_NE(constant.out.find("first element 1"), std::string::npos) << constant.out;
+
+  const auto untrusted = shell("build/run_bundle one");
+  EXPECT_EQ(untrusted.exit_status, 2);
+  EXPECT_NE(untrusted.err.find("bundle-untrusted"), std::string::npos) << untrusted.err;
 
   const auto missing = shell("build/run_bundle nowhere");
   EXPECT_EQ(missing.exit_status, 2);
@@ -51,7 +55,7 @@ TEST(Api, InstalledTreeThatWasMovedServesProgramsInCAndCpp) {
       "\"workspaces\":[],\"kernels\":[{\"name\":\"k\",\"source\":\"\",\"grid\":[1,1,1],"
       "\"cluster\":[1,1,1],\"threads\":1,\"shared_bytes\":0,\"cooperative\":false,"
       "\"overlaps\":false,\"args\":[{\"buffer\":\"y\"}]}]}}' > other/plan.json; "
-      "build/run_bundle other");
+      "build/run_bundle other --trust");
   EXPECT_EQ(other.exit_status, 3) << other.err;
   EXPECT_NE(other.err.find("wrong-machine"), std::string::npos) << other.err;
 
@@ -60,7 +64,7 @@ TEST(Api, InstalledTreeThatWasMovedServesProgramsInCAndCpp) {
       "sed -i 's|\"constants\": {}|\"constants\": {\"x\": 7}|' other/plan.json && "
       "grep -q '\"x\": 7' other/plan.json "
       "&& "
-      "build/run_bundle other");
+      "build/run_bundle other --trust");
   EXPECT_EQ(broken.exit_status, 2) << broken.out << broken.err;
   EXPECT_NE(broken.err.find("bundle-changed"), std::string::npos) << broken.err;
 

@@ -58,7 +58,7 @@ TEST_F(Fixtures, AnEarlierArchiveKeepsItsProblemsAndCandidates) {
 TEST_F(Fixtures, EarlierBundlesAreJudgedWhereTheirMachineFits) {
   for (const char* name : {"conv_small", "softmax_small", "two_regions"}) {
     const fs::path bundle = copy_of(fs::path("bundles") / name);
-    const json judged = warploom({"verify", bundle.string()});
+    const json judged = warploom({"verify", (bundle / "plan.json").string()});
     const std::string code = judged.contains("error") && judged["error"].is_object()
                                  ? judged["error"].value("code", "")
                                  : "";

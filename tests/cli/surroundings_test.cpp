@@ -259,12 +259,86 @@ TEST_F(Surroundings, ABundleIsJudgedByTheKernelsThatPeopleBuild) {
   const std::string forget =
       "python3 -c 'import json; p = json.load(open(\"b/plan.json\")); del p[\"files\"]; "
       "json.dump(p, open(\"b/plan.json\", \"w\"))'; ";
-  const Ran honest = shell(forget + "$W verify b --json");
+  const Ran honest = shell(forget + "$W verify b/plan.json --json");
   EXPECT_EQ(honest.status, 0) << honest.out << honest.err;
   const Ran changed = shell(
       "sed -i 's/wl::exp(/wl::exp(1.5f * /' b/m_kernels.cpp; "
-      "grep -q '1.5f' b/m_kernels.cpp && $W verify b --json");
+      "grep -q '1.5f' b/m_kernels.cpp && $W verify b/plan.json --json");
   EXPECT_EQ(changed.code(), "candidate-wrong") << changed.out << changed.err;
+  EXPECT_EQ(shell("$W verify b --json").code(), "bundle-changed") << "the rest cannot be judged";
+}
+
+TEST_F(Surroundings, ABundleIsJudgedWholeByItsFolderAndItsKernelsAloneByItsPlan) {
+  bundle();
+  EXPECT_EQ(shell("$W verify b --json").object["whole_bundle"], true);
+  EXPECT_EQ(shell("$W verify b/plan.json --json").object["whole_bundle"], false);
+}
+
+// The same launcher with a line more, and with its hash in a plan that is sealed again.
+TEST_F(Surroundings, ALauncherThatSomebodyElseWroteIsRefusedThoughItsHashIsRight) {
+  bundle();
+  ASSERT_EQ(shell("sed -i 's|^#include|// mine\\n#include|' b/m_host.cpp && python3 -c \""
+                  "import json; p = json.load(open('b/plan.json')); p['files'].pop('m_host.cpp'); "
+                  "json.dump(p, open('b/plan.json', 'w'))\"")
+                .status,
+            0);
+  const Ran refused = shell("$W verify b --json");
+  EXPECT_EQ(refused.code(), "bundle-changed");
+}
+
+TEST_F(Surroundings, WhatWasBuiltIsRefusedUntilItIsCleanedAway) {
+  bundle();
+  ASSERT_EQ(shell("mkdir b/build && touch b/build/check").status, 0);
+  const Ran built = shell("$W verify b --json");
+  EXPECT_EQ(built.code(), "bundle-changed");
+  const std::string remedy = built.object["error"]["remedy"];
+  ASSERT_NE(remedy.find("make -C b clean"), std::string::npos) << remedy;
+  EXPECT_EQ(shell("make -C b clean && $W verify b --json >v; exit $?").status, 0);
+}
+
+// A bundle whose code leaves a file behind as soon as it is loaded, sealed by nobody.
+TEST_F(Surroundings, RunLoadsABundlesCodeInItsOwnProcessOnlyWhenItIsTrusted) {
+  bundle();
+  ASSERT_TRUE(write_file(scratch.path() / "taint.py", R"(
+import json
+plan = json.load(open("b/plan.json"))
+del plan["files"]
+kernel = plan["launch_list"]["kernels"][0]
+kernel["source"] += """
+#include <cstdio>
+namespace { struct Leaves { Leaves() { if (auto* f = std::fopen("left", "w")) std::fclose(f); } } leaves; }
+"""
+json.dump(plan, open("b/plan.json", "w"))
+)"));
+  ASSERT_EQ(shell("python3 taint.py").status, 0);
+  const Ran held = shell("$W run b --out r --json");
+  EXPECT_EQ(held.code(), "candidate-forbidden") << held.out << held.err;
+  EXPECT_FALSE(exists("left"));
+  EXPECT_EQ(shell("$W run b --out r --trust --json").status, 0);
+  EXPECT_TRUE(exists("left"));
+}
+
+TEST_F(Surroundings, RunSaysWhatHeldTheKernels) {
+  bundle();
+  const Ran held = shell("$W run b --out r --json");
+  ASSERT_EQ(held.status, 0) << held.out << held.err;
+  EXPECT_NE(held.object["sandbox"].get<std::string>().find("seccomp"), std::string::npos);
+  const Ran trusted = shell("$W run b --out s --trust --json");
+  EXPECT_EQ(trusted.object["sandbox"], "nothing: --trust");
+  EXPECT_EQ(text("r/y.npy"), text("s/y.npy"));
+}
+
+TEST_F(Surroundings, KernelsThatCrashInRunAreTheirOwnFault) {
+  bundle();
+  ASSERT_EQ(shell("python3 -c \"import json; p = json.load(open('b/plan.json')); del p['files']; "
+                  "k = p['launch_list']['kernels'][0]; k['source'] = 'extern \\\"C\\\" void ' + "
+                  "k['name'] + '(void* const*, long long, void*) { *(volatile int*)8 = 1; }'; "
+                  "json.dump(p, open('b/plan.json', 'w'))\"")
+                .status,
+            0);
+  const Ran crashed = shell("$W run b --out r --json");
+  EXPECT_EQ(crashed.code(), "candidate-crashed") << crashed.out << crashed.err;
+  EXPECT_EQ(crashed.status, 4);
 }
 
 TEST_F(Surroundings, AChangedBundleIsNotRun) {
@@ -272,6 +346,14 @@ TEST_F(Surroundings, AChangedBundleIsNotRun) {
   ASSERT_EQ(shell("echo '// mine' >> b/m_kernels.cpp").status, 0);
   EXPECT_EQ(shell("$W run b --out r --json").code(), "bundle-changed");
   EXPECT_EQ(shell("$W verify b --json").code(), "bundle-changed");
+}
+
+TEST_F(Surroundings, DamagedBundlesEndWithACodeAndTouchNothingBesideThem) {
+  bundle();
+  const Ran ran = shell("python3 " + test::source_path("tools/mutate_bundles.py") +
+                        " $W b --count 50 --seed 3");
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("50 bundles, 0 findings"), std::string::npos) << ran.out;
 }
 
 TEST_F(Surroundings, WhatNoKernelWroteIsNoNumber) {

@@ -89,7 +89,7 @@ TEST_F(Timing, TableVerifyBenchRunAndCheckAgreeOnAQuietMachine) {
   std::vector<Figure> figures = {judged(
       "table", "$W optimize " + model + " --target cpu --candidates 2 --out made -q --json")};
   for (int round = 0; round < kRounds; ++round) {
-    figures.push_back(judged("verify", "$W verify made --json"));
+    figures.push_back(judged("verify", "$W verify made/plan.json --json"));
     figures.push_back(judged("bench", "$W bench made --time 300ms --json"));
     figures.push_back(ran());
     figures.push_back(checked());

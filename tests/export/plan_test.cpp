@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
@@ -51,13 +52,13 @@ class Plan : public testing::Test {
     changed.erase("files");
     changed[json::json_pointer(place)] = value;
     write(changed);
-    const auto loaded = runtime::Bundle::load(folder);
+    const auto loaded = runtime::Bundle::load(folder, {.trusted = true});
     return loaded ? "loaded" : std::string(code_text(loaded.error().code));
   }
 
   // -x of 0, 1, 2 … by the bundle that lies there.
   static Status run(const fs::path& folder, std::vector<float>& y) {
-    WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(folder));
+    WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(folder, {.trusted = true}));
     std::vector<float> x(32);
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
     WARPLOOM_TRY(const runtime::Call call, bundle->bind(std::vector<void*>{x.data(), y.data()}));
@@ -111,6 +112,72 @@ TEST_F(Plan, OfNumbersThatNoLaunchHasIsRefused) {
     EXPECT_EQ(code_of(place, value), "plan-invalid") << place << " " << value;
 }
 
+TEST_F(Plan, OfMoreOfAKindThanAnyModelIsRefused) {
+  const json input = plan["launch_list"]["inputs"][0];
+  const json kernel = plan["launch_list"]["kernels"][0];
+  EXPECT_EQ(code_of("/launch_list/workspaces", json(60'000, input)), "plan-too-large");
+  EXPECT_EQ(code_of("/launch_list/kernels", json(60'000, kernel)), "plan-too-large");
+  EXPECT_EQ(code_of("/launch_list/constants", json(60'000, "x")), "plan-too-large");
+  EXPECT_EQ(code_of("/launch_list/kernels/0/args", json(2000, kernel["args"][0])),
+            "plan-too-large");
+}
+
+TEST_F(Plan, OfAGpuThatIsNoneIsRefused) {
+  LaunchList list = small().list;
+  list.engine = Engine::cuda;
+  for (const std::string arch : {"", "x", "sm", "x86-64"}) {
+    list.arch = arch;
+    const auto read = launch_list_from_json(to_json(list));
+    ASSERT_FALSE(read) << arch;
+    EXPECT_EQ(read.error().code, ErrorCode::kPlanInvalid);
+  }
+}
+
+// A file that takes no room on the disk and claims more than the machine has.
+TEST_F(Plan, WhoseFilesDoNotFitInMemoryIsRefusedBeforeTheyAreRead) {
+  fs::resize_file(folder / "neg_kernels.cpp", std::uintmax_t{1} << 40);
+  const auto loaded = runtime::Bundle::load(folder, {.trusted = true});
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::kPlanTooLarge);
+  const auto built = as_built(folder, plan, small().list);
+  ASSERT_FALSE(built);
+  EXPECT_EQ(built.error().code, ErrorCode::kPlanTooLarge);
+}
+
+TEST_F(Plan, WhosePlanIsAPipeIsRefused) {
+  fs::remove(folder / "plan.json");
+  ASSERT_EQ(::mkfifo((folder / "plan.json").c_str(), 0600), 0);
+  const auto loaded = runtime::Bundle::load(folder, {.trusted = true});
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::kPlanInvalid);
+}
+
+TEST_F(Plan, OfACpuIsNotLoadedForWhoDoesNotTrustIt) {
+  const auto nobody = runtime::Bundle::load(folder, {});
+  ASSERT_FALSE(nobody);
+  EXPECT_EQ(nobody.error().code, ErrorCode::kBundleUntrusted);
+  const auto gate = [](const std::string&, const std::string&) { return ok(); };
+  const auto nowhere = runtime::Bundle::load(folder, {.gate = gate});
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().code, ErrorCode::kBundleUntrusted);
+}
+
+TEST_F(Plan, PassesTheGateBeforeAnythingOfItIsLoaded) {
+  int looked = 0;
+  const auto gate = [&](const std::string& image, const std::string& kernel) -> Status {
+    ++looked;
+    EXPECT_TRUE(
+        image.starts_with("\x7f"
+                          "ELF"));
+    return fail({ErrorCode::kCandidateForbidden, "no", kernel});
+  };
+  const auto loaded = runtime::Bundle::load(
+      folder, {.gate = gate, .cpu = [] { return runtime::Executor::open(Engine::cpu); }});
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::kCandidateForbidden);
+  EXPECT_EQ(looked, 1);
+}
+
 TEST_F(Plan, OfMoreMemoryThanThereIsIsRefused) {
   const int64_t large = int64_t{1} << 40;
   EXPECT_EQ(code_of("/launch_list/inputs/0/shape", {large, large}), "plan-too-large");
@@ -152,7 +219,7 @@ TEST_F(Plan, OfFilesOutsideItsFolderIsRefused) {
 
 TEST_F(Plan, ThatIsNoPlainFileOrNestsTooDeepIsRefused) {
   const auto code = [&] {
-    const auto loaded = runtime::Bundle::load(folder);
+    const auto loaded = runtime::Bundle::load(folder, {.trusted = true});
     return loaded ? "loaded" : std::string(code_text(loaded.error().code));
   };
   std::string deep = R"({"launch_list": {}, "constants": {}, "deep": )";
@@ -166,7 +233,7 @@ TEST_F(Plan, ThatIsNoPlainFileOrNestsTooDeepIsRefused) {
 
 TEST_F(Plan, OfFilesThatWereChangedIsRefusedByTheirName) {
   ASSERT_TRUE(write_file(folder / "neg_kernels.cpp", "// mine\n"));
-  const auto loaded = runtime::Bundle::load(folder);
+  const auto loaded = runtime::Bundle::load(folder, {.trusted = true});
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, ErrorCode::kBundleChanged);
   EXPECT_NE(loaded.error().place.find("neg_kernels.cpp"), std::string::npos);
@@ -206,7 +273,8 @@ json mutated(json plan, Random& random) {
 }
 
 TEST_F(Plan, ThatWasMutatedIsRefusedOrRunsRight) {
-  ASSERT_TRUE(runtime::Bundle::load(folder)) << "compiles once for all that are forked";
+  ASSERT_TRUE(runtime::Bundle::load(folder, {.trusted = true}))
+      << "compiles once for all that are forked";
   Random random(11, "plans");
   int refused = 0;
   constexpr int kMutations = 300;
@@ -235,7 +303,8 @@ bool has_tensor_of_negative_size(const runtime::Bundle& bundle) {
 
 // Without hashes, whoever changed it: what is read of it at all can be allocated and launched.
 TEST_F(Plan, ThatWasMutatedBySomebodyWhoKnowsTheHashesIsRefusedOrSound) {
-  ASSERT_TRUE(runtime::Bundle::load(folder)) << "compiles once for all that are forked";
+  ASSERT_TRUE(runtime::Bundle::load(folder, {.trusted = true}))
+      << "compiles once for all that are forked";
   Random random(12, "plans");
   for (int i = 0; i < 300; ++i) {
     json changed = mutated(plan, random);
@@ -243,7 +312,7 @@ TEST_F(Plan, ThatWasMutatedBySomebodyWhoKnowsTheHashesIsRefusedOrSound) {
     write(changed);
     const pid_t child = ::fork();
     if (child == 0) {
-      const auto loaded = runtime::Bundle::load(folder);
+      const auto loaded = runtime::Bundle::load(folder, {.trusted = true});
       ::_exit(loaded && has_tensor_of_negative_size(**loaded) ? 3 : 0);
     }
     int status = 0;
@@ -272,6 +341,41 @@ TEST_F(Plan, AsBuiltOfAChangedFileIsRefusedOrWithoutHashesTheFileItself) {
   const auto built = as_built(folder, plan, small().list);
   ASSERT_TRUE(built) << describe(built.error());
   EXPECT_NE(built->list.kernels[0].source.find("// more"), std::string::npos);
+}
+
+// What a preprocessor reads as a directive, and a reader of lines does not.
+TEST_F(Plan, AsBuiltOfAnIncludeInDisguiseIsRefused) {
+  plan.erase("files");
+  for (const std::string line :
+       {"/**/ #include \"wl_cpu.h\"", "#/**/include \"wl_cpu.h\"", "#inc\\\nlude \"wl_cpu.h\"",
+        "# \\\ninclude \"wl_cpu.h\"", "%:include \"wl_cpu.h\"", "?\?=include \"wl_cpu.h\"",
+        "#include HEADER", "#include_next <math.h>", "#include </etc/passwd>",
+        "#include \"../../secret\"", "#embed \"secret\"", "\v#import \"wl_cpu.h\""}) {
+    ASSERT_TRUE(write_file(folder / "neg_kernels.cpp", line + "\nint x;\n"));
+    const auto built = as_built(folder, plan, small().list);
+    ASSERT_FALSE(built) << line;
+    EXPECT_TRUE(built.error().code == ErrorCode::kBundleChanged ||
+                built.error().code == ErrorCode::kPlanOutside)
+        << line << "\n"
+        << describe(built.error());
+  }
+}
+
+TEST_F(Plan, AsBuiltOfLongLinesAndChainsOfHeadersEnds) {
+  plan.erase("files");
+  const std::string blanks(4 << 20, ' ');
+  ASSERT_TRUE(write_file(folder / "neg_kernels.cpp",
+                         "//" + blanks + "\n#" + blanks + "define x\nextern \"C\" const void* " +
+                             std::string(4 << 20, 'a') + "\n#include <math.h>" + blanks + "\n"));
+  EXPECT_TRUE(as_built(folder, plan, small().list));
+  constexpr int kChain = 500;
+  for (int i = 0; i < kChain; ++i)
+    ASSERT_TRUE(
+        write_file(folder / fmt::format("h{}.h", i), fmt::format("#include \"h{}.h\"\n", i + 1)));
+  ASSERT_TRUE(write_file(folder / "neg_kernels.cpp", "#include \"h0.h\"\n"));
+  const auto built = as_built(folder, plan, small().list);
+  ASSERT_FALSE(built);
+  EXPECT_EQ(built.error().code, ErrorCode::kBundleChanged);
 }
 
 TEST_F(Plan, AsBuiltOfAChangedLauncherIsRefused) {

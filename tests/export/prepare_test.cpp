@@ -80,7 +80,7 @@ TEST_F(Prepared, BundlePassesItsOwnCheckAndSaysWhatItsCallerOwesIt) {
 
 TEST_F(Prepared, BundleLoadedPreparesWhatItsCallerGivesWheneverItIsBound) {
   ASSERT_TRUE(deliver(false));
-  const auto bundle = runtime::Bundle::load(folder);
+  const auto bundle = runtime::Bundle::load(folder, {.trusted = true});
   ASSERT_TRUE(bundle) << describe(bundle.error());
   std::array<float, 8> x{};
   std::array<float, 8> w{};
@@ -103,7 +103,7 @@ TEST_F(Prepared, BundleLoadedPreparesWhatItsCallerGivesWheneverItIsBound) {
 TEST_F(Prepared, BundleLoadedPreparesItsOwnConstantsOnce) {
   const auto done = deliver(true);
   ASSERT_TRUE(done) << describe(done.error());
-  const auto bundle = runtime::Bundle::load(folder);
+  const auto bundle = runtime::Bundle::load(folder, {.trusted = true});
   ASSERT_TRUE(bundle) << describe(bundle.error());
   EXPECT_GT((*bundle)->prepare_us, 0);
   std::array<float, 8> x{};

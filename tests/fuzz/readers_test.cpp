@@ -49,5 +49,21 @@ TEST_F(Readers, TakeTheCorpusOfTilePrograms) {
 TEST_F(Readers, TakeTheCorpusOfArchives) {
   read_all("archive", read_archive);
 }
+
+TEST_F(Readers, TakeTheCorpusOfPlans) {
+  read_all("plan", read_plan);
+}
+
+TEST_F(Readers, TakeTheCorpusOfKernelFiles) {
+  read_all("kernel", read_kernel);
+}
+
+TEST_F(Readers, TakeTheCorpusOfAnswers) {
+  read_all("answer", read_answer);
+}
+
+TEST_F(Readers, TakeTheCorpusOfImages) {
+  read_all("image", read_image);
+}
 }  // namespace
 }  // namespace warploom::fuzz

@@ -1,0 +1,2 @@
+#include "readers.h"
+WARPLOOM_FUZZ_READER(read_plan)

@@ -32,6 +32,7 @@ struct BoundTask::Synthesized {
   Family::Programs programs;
   std::vector<Solutions> solutions;  // of each program; none for the CPU
   size_t which = 0;                  // of them
+  SpecialValues special = SpecialValues::exact;
 
   double us() const {
     double us = 0;
@@ -58,6 +59,7 @@ Result<BoundTask::SynthesizedPtr> BoundTask::synthesized(const KernelConfig& con
   WARPLOOM_CHECK((*family)->legal(config));
   auto made = std::make_shared<Synthesized>();
   made->which = (*family)->layout_candidate(config);
+  made->special = (*family)->special_values(config);
   WARPLOOM_TRY(made->programs, (*family)->programs(config));
   // By one program at least: the small ones beside it have one solution.
   bool as_asked = !capabilities_.gpu;
@@ -114,7 +116,8 @@ Result<LaunchList> BoundTask::build(const KernelConfig& config) const {
   LaunchList list{.engine = capabilities_.gpu ? Engine::cuda : Engine::cpu,
                   .arch = capabilities_.arch,
                   .workspaces = made->programs.workspaces,
-                  .predicted_us = made->us()};
+                  .predicted_us = made->us(),
+                  .special = made->special};
   for (const auto id : graph.inputs) list.inputs.push_back(spec_of(graph.tensor(id)));
   for (const auto id : graph.outputs) list.outputs.push_back(spec_of(graph.tensor(id)));
   for (size_t i = 0; i < made->solutions.size(); ++i) {

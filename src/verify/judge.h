@@ -237,6 +237,13 @@ class Judge {
   // Likewise, of those that are linear in a product's operand.
   std::vector<std::optional<graph::Projection>> projections_;
   graph::EvalOptions truth_options_;  // of the FP64 truth
+
+  graph::EvalOptions options_for(InputFamily family) const {
+    graph::EvalOptions options = truth_options_;
+    options.marks = is_wide(family);
+    return options;
+  }
+
   std::vector<Set> series_;
   uint64_t sample_ = 0;        // samples so far
   uint64_t first_sample_ = 0;  // the measurement's first

@@ -1,6 +1,7 @@
 // Verdicts as JSON: between processes, in the archive, and for programs that read --json.
 #include "verify/channel.h"
 #include "verify/evaluator.h"
+#include "verify/rare_errors.h"
 
 namespace warploom::verify {
 using nlohmann::json;
@@ -16,13 +17,13 @@ void from_json(const json& in, InputFamily& family) {
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Evidence, family, seed, error, max_error, bound,
                                                 worst_ratio, reference_error, sums_checked,
-                                                rows_checked, rows)
+                                                rows_checked, rows, undetermined)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Verdict, accepted, error, max_error,
                                                 reference_error, median_us, low_us, high_us,
                                                 reference_us, reference_low_us, reference_high_us,
                                                 reference_dropped, prepare_us, prepare_bytes,
                                                 samples, repeats, floor_us, judge_ms, sandbox,
-                                                evidence)
+                                                evidence, not_promised, whole_calls)
 
 namespace {
 // Figures that are above 0 wherever they are known.
@@ -64,6 +65,10 @@ json to_json(const Verdict& verdict) {
   out["standing"] = name_of(standing_of(ratio, verdict.noise));
   out["undecided_because"] = why_undecided(ratio, verdict.noise);
   out["machine"] = to_json(verdict.noise);
+  out["special_values"] = warploom::name_of(verdict.special);
+  const int64_t calls = verdict.whole_calls;
+  out["excluded_rate"] = calls > 0 ? json(excluded_rate(calls)) : json();
+  out["excluded_text"] = text_of_excluded(calls);
   if (!verdict.accepted) out["refused"] = warploom::to_json(verdict.error_found);
   return out;
 }
@@ -76,6 +81,8 @@ Result<Verdict> verdict_from_json(const json& text) {
   const auto interval = record.find("speedup_interval");
   if (interval != record.end() && interval->is_array() && interval->size() == 2)
     out.speedup = {record.value("speedup", 0.0), interval->at(0), interval->at(1), out.samples};
+  const std::string special = record.value("special_values", "exact");
+  out.special = special_values_named(special).value_or(SpecialValues::finite);
   out.noise = runtime::noise_from_json(record.value("machine", json()));
   if (record.contains("refused")) out.error_found = error_from_json(record["refused"]);
   return out;

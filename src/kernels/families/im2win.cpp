@@ -29,6 +29,8 @@ class Im2win final : public Family {
          offered<Im2winConfig>(F::staggered_consumers, choices(true, false))}};
   }
 
+  SpecialValues special_values(const KernelConfig&) const override { return SpecialValues::finite; }
+
   FailedConstraints constraints(const KernelConfig& config) const override {
     const auto& s = config.as<Im2winConfig>();
     const Im2winStage stage(product_, s);

@@ -125,15 +125,11 @@ bool bends_no_rounded(const Graph& graph, const Walk& walk) {
   });
 }
 
-bool is_free(const graph::Range& range) {
-  return !std::isfinite(range.low) && !std::isfinite(range.high);
-}
-
 template <class Wanted>
 bool has_free_input(const Graph& graph, const graph::Ranges& ranges, Wanted wanted) {
   return std::ranges::any_of(graph.inputs, [&](TensorId id) {
     const graph::Tensor& tensor = graph.tensor(id);
-    return wanted(tensor.dtype) && is_free(graph::range_in(ranges, tensor.name));
+    return wanted(tensor.dtype) && is_free(graph::range_in(ranges, tensor.name), tensor.dtype);
   });
 }
 
@@ -204,6 +200,17 @@ bool has_padding(const Node& node) {
 }
 }  // namespace
 
+bool is_free(const graph::Range& range, Dtype dtype) {
+  double low = -HUGE_VAL;
+  double high = HUGE_VAL;
+  if (!is_float(dtype)) {
+    const double size = std::ldexp(1.0, bits_of(dtype));
+    low = is_signed(dtype) ? -size / 2 : 0;
+    high = low + size - 1;
+  }
+  return range.low <= low && range.high >= high;
+}
+
 Carriers carriers_of(const Graph& given, const graph::Ranges& ranges) {
   Carriers carriers;
   const auto primitive = graph::decompose(given);
@@ -213,7 +220,8 @@ Carriers carriers_of(const Graph& given, const graph::Ranges& ranges) {
   std::vector<bool> may(graph.inputs.size());
   for (size_t i = 0; i < may.size(); ++i) {
     const graph::Tensor& input = graph.tensor(graph.inputs[i]);
-    may[i] = holds_special_values(input.dtype) && is_free(graph::range_in(ranges, input.name));
+    may[i] = holds_special_values(input.dtype) &&
+             is_free(graph::range_in(ranges, input.name), input.dtype);
   }
   const auto count = [&](TensorId id) { return graph::element_count(graph.tensor(id).shape); };
   const auto forbid = [&](TensorId id, int64_t most) {

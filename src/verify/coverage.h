@@ -47,6 +47,9 @@ struct Carriers {
 
 Carriers carriers_of(const graph::Graph& graph, const graph::Ranges& ranges);
 
+// Whether a range leaves a type's numbers as they are.
+bool is_free(const graph::Range& range, Dtype dtype);
+
 // Whether an integer type's least number is undefined for an operator of the graph.
 bool avoids_least(const graph::Graph& graph);
 

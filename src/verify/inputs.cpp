@@ -221,16 +221,18 @@ void fold(const graph::Range& range, float* out, int64_t count) {
 // own.
 bool is_of_whole_range(const Stream& stream) {
   return stream.family == InputFamily::whole_range && is_integer(stream.dtype) &&
-         stream.dtype != Dtype::boolean && !std::isfinite(stream.range.low) &&
-         !std::isfinite(stream.range.high);
+         stream.dtype != Dtype::boolean && is_free(stream.range, stream.dtype);
 }
 
+// The first elements, and one in eight runs of as many, are an end: so that sums come to theirs.
 void store_whole_range(const Stream& stream, std::byte* out, int64_t begin, int64_t count,
-                       Keys keys) {
+                       Keys keys, bool first_block) {
+  constexpr int64_t kMostRun = 128;
   const int bits = bits_of(stream.dtype);
   const bool has_sign = is_signed(stream.dtype);
   const uint64_t top = uint64_t{1} << (bits - 1);
   const uint64_t least = has_sign ? top : 0;
+  const int64_t run = std::clamp<int64_t>(stream.elements / 4, 1, kMostRun);
   const uint64_t ends[] = {least, least - 1, least + 1, least - 2, 0, 1, ~uint64_t{0}, top};
   for (int64_t i = 0; i < count; ++i) {
     const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
@@ -242,6 +244,11 @@ void store_whole_range(const Stream& stream, std::byte* out, int64_t begin, int6
       const uint64_t power = uint64_t{1} << (choice >> 2) % static_cast<uint32_t>(bits);
       value = (choice & 0x80000000u) != 0 ? -power : power;
     }
+    const int64_t number = (begin + i) / run;
+    const bool first = first_block && number == 0;
+    const uint32_t of_run = scramble(static_cast<uint32_t>(number) * 0x85ebca6bu + keys.second);
+    const bool in_run = stream.elements > 0 && (first || (of_run & 7) == 0);
+    if (in_run) value = has_sign && (first || (of_run & 8) != 0) ? least : least - 1;
     auto whole = wrapped_integer(stream.dtype, static_cast<int64_t>(value));
     const int64_t smallest = wrapped_integer(stream.dtype, static_cast<int64_t>(least));
     if (stream.without_least && has_sign && whole == smallest) ++whole;
@@ -362,7 +369,7 @@ void fill(const Stream& stream, void* out, int64_t begin, int64_t count, int thr
       const Keys keys = keys_of(stream, block);
       at += some;
       if (is_of_whole_range(stream)) {
-        store_whole_range(stream, place, within, some, keys);
+        store_whole_range(stream, place, within, some, keys, block == 0);
         continue;
       }
       make_values(stream, values.data(), within, some, keys, block == 0);

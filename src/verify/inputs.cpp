@@ -145,10 +145,11 @@ void of_magnitudes(float* out, int64_t begin, int64_t count, Keys keys) {
 
 // Multiples of a half from -4 to 4.
 void on_halves(const Stream& stream, float* out, int64_t begin, int64_t count, Keys keys) {
+  const auto scale = static_cast<float>(stream.scale);  // a power of two
   unit(out, begin, count, keys);
   for (int64_t i = 0; i < count; ++i) {
-    out[i] = std::floor(out[i] * 17) * 0.5f - 4;
-    if (stream.without_zeros && out[i] == 0) out[i] = 4.5f;
+    const float number = std::floor(out[i] * 17) * 0.5f - 4;
+    out[i] = scale * (stream.without_zeros && number == 0 ? 4.5f : number);
   }
 }
 

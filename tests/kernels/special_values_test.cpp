@@ -1,8 +1,12 @@
 // What families promise where inputs are infinite or NaN.
 #include <gtest/gtest.h>
+#include <cmath>
+#include "cases.h"
+#include "graph/reference.h"
 #include "kernels/family.h"
 #include "kernels/space_walk.h"
 #include "row_nets.h"
+#include "runtime/emulate.h"
 #include "support/nets.h"
 #include "support/problems.h"
 
@@ -78,5 +82,56 @@ TEST(SpecialValues, ALaunchListSaysWhatItsConfigPromises) {
     EXPECT_EQ(list->special, family->special_values(config)) << name;
   }
 }
+
+// "number", "inf", "-inf", "nan".
+std::string kind_of(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isfinite(value)) return "number";
+  return value > 0 ? "inf" : "-inf";
+}
+
+// Where a kernel that is exact has another kind of number than FP64 has, when one in 97 elements of
+// the first input is infinite; empty: nowhere.
+std::string first_of_another_kind(const test::Case& c, const LaunchList& list) {
+  auto inputs = test::random_inputs(c.region.graph, 1);
+  const Dtype dtype = list.inputs[0].dtype;
+  for (int64_t i = 5; i < list.inputs[0].elements(); i += 97)
+    store_from_double(dtype, inputs[0].data(), i, i % 2 == 0 ? HUGE_VAL : -HUGE_VAL);
+  runtime::EmulatedBuffers buffers;
+  std::vector<graph::Bytes> views;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    buffers[list.inputs[i].name] = inputs[i];
+    views.emplace_back(inputs[i]);
+  }
+  std::vector<std::byte> output(static_cast<size_t>(list.outputs[0].bytes()));
+  buffers[list.outputs[0].name] = output;
+  const auto done = runtime::emulate(list, buffers, {});
+  if (!done) return describe(done.error());
+  const auto expected = graph::evaluate(c.region.graph, views, 1);
+  if (!expected) return describe(expected.error());
+  for (size_t i = 0; i < (*expected)[0].size(); ++i) {
+    const std::string found = kind_of(load_as_double(list.outputs[0].dtype, output.data(), i));
+    const std::string right = kind_of((*expected)[0][i]);
+    if (found != right) return fmt::format("element {} is {}, not {}", i, found, right);
+  }
+  return "";
+}
+
+class EmulatedSpecialValues : public testing::TestWithParam<test::Case> {};
+
+TEST_P(EmulatedSpecialValues, ExactKernelsHaveInfinitiesAndNanWhereFp64Does) {
+  const test::Case& c = GetParam();
+  const auto list = build(c.region, c.schedule, test::capabilities_of(c));
+  ASSERT_TRUE(list) << describe(list.error());
+  const Dtype dtype = list->inputs[0].dtype;
+  const bool holds_infinities = is_float(dtype) && bits_of(dtype) >= 16;
+  if (list->special == SpecialValues::finite || !holds_infinities ||
+      !is_float(list->outputs[0].dtype))
+    GTEST_SKIP() << "finite, or integers";
+  EXPECT_EQ(first_of_another_kind(c, *list), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EmulatedSpecialValues, testing::ValuesIn(test::all_cases()),
+                         [](const auto& one) { return one.param.name; });
 }  // namespace
 }  // namespace warploom::kernels

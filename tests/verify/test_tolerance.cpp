@@ -72,7 +72,7 @@ float to_bf16(float v) {
 }
 
 TEST(Tolerance, PlainFp32PassesTheFp32TrackOnEveryFamily) {
-  for (const InputFamily family : coverage_of(matmul_graph({8, 40, 512}).families)) {
+  for (const InputFamily family : coverage_of(matmul_graph({8, 40, 512})).families) {
     Case c(family);
     c.evaluate(same);
     const Status status = c.judged(Track::fp32);
@@ -89,7 +89,7 @@ TEST(Tolerance, RoundedOperandsFailTheFp32Track) {
 }
 
 TEST(Tolerance, Tf32OperandsPassTheTf32TrackRoundedOrCut) {
-  for (const InputFamily family : coverage_of(matmul_graph({8, 40, 512}).families)) {
+  for (const InputFamily family : coverage_of(matmul_graph({8, 40, 512})).families) {
     Case c(family);
     c.evaluate(to_tf32);
     EXPECT_TRUE(c.judged(Track::tf32)) << name_of(family);

@@ -77,7 +77,7 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
   const auto strategy = std::ranges::find(kStrategies, flags.strategy);
   options.strategy = static_cast<search::Strategy>(strategy - kStrategies.begin());
   options.max_candidates = flags.candidates.value_or(0);
-  options.resume = !flags.no_resume;
+  options.resume = !flags.no_resume && !options.exact;
   options.interrupted = &interrupted();
   options.constants = {flags.constants.begin(), flags.constants.end()};
   return options;
@@ -240,6 +240,8 @@ Command optimize_command() {
       {"--seed", &search.seed, "of every random choice"},
       {"--jobs", &search.jobs, "compilations at once; default: one a core", {}, 1, 1024},
       {"--archive", &search.archive, "the archive file; default: in the cache folder"},
+      {"--exact", &search.exact,
+       "only kernels that are right for infinities and NaN, too; the archive is not asked"},
       {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
       {"--resume", &search.force_search,
        "search on, even where a search of this budget is done there and would be the answer"}};

@@ -47,6 +47,7 @@ struct Flags {
   double seconds = 3;
   uint64_t seed = 0;
   bool whole_bundle = false;  // also what is built with its kernels must be what was written
+  bool exact = false;
 };
 
 // What is judged, the kernels of a bundle's plan or of a file that anyone wrote, and an evaluator
@@ -191,6 +192,7 @@ Result<Answer> judge_again(Flags flags) {
   request.whole = true;
   request.check_ms = 20'000;
   request.foreign = true;
+  request.exact = flags.exact;
   request.warm_up = true;
   request.min_samples = 10;
   request.candidate_limit_ms = 1e3 * flags.limit_seconds;
@@ -250,6 +252,8 @@ Command verify_command() {
   command.help =
       "judge a bundle's kernels, or anybody's: whole outputs, fresh inputs of every family";
   command.example = "warploom verify out/matmul_small";
+  command.flags.push_back(
+      {"--exact", &flags->exact, "held to infinities and NaN, whatever the kernels declare"});
   command.flags.push_back(
       {"--limit", &flags->limit_seconds, "how long one launch may take: 500ms, 10s"});
   return command;

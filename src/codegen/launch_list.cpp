@@ -88,7 +88,7 @@ static void from_json(const json& row, Kernel& kernel) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BufferSpec, name, dtype, shape)
 
 // Lists of programs before there was a prepare step have neither of its keys, nor have those that
-// prepare nothing.
+// prepare nothing. Likewise of what is promised of special values.
 static void to_json(json& out, const LaunchList& list) {
   out = json::object();
   out["engine"] = list.engine;
@@ -99,6 +99,7 @@ static void to_json(json& out, const LaunchList& list) {
   out["kernels"] = list.kernels;
   if (!list.constants.empty()) out["constants"] = list.constants;
   if (!list.prepare.empty()) out["prepare"] = list.prepare;
+  if (list.special != SpecialValues::exact) out["special"] = name_of(list.special);
 }
 
 static void from_json(const json& text, LaunchList& list) {
@@ -110,6 +111,18 @@ static void from_json(const json& text, LaunchList& list) {
   list.kernels = text.at("kernels");
   list.constants = text.value("constants", list.constants);
   list.prepare = text.value("prepare", list.prepare);
+  const std::string special = text.value("special", std::string(name_of(list.special)));
+  list.special = special_values_named(special).value_or(SpecialValues::finite);
+}
+
+std::string_view name_of(SpecialValues special) {
+  return kSpecialValues[static_cast<size_t>(special)];
+}
+
+std::optional<SpecialValues> special_values_named(std::string_view name) {
+  const auto at = std::ranges::find(kSpecialValues, name) - std::begin(kSpecialValues);
+  if (at == std::ssize(kSpecialValues)) return std::nullopt;
+  return static_cast<SpecialValues>(at);
 }
 
 int64_t BufferSpec::elements() const {
@@ -263,8 +276,9 @@ class Declarations {
     std::string name;
     words >> what >> name;
     if (what == "workspace") return workspace(name, words);
+    if (what == "special") return special(name, words);
     if (what != "kernel" || name.empty())
-      return invalid("kernel NAME … or workspace NAME TYPE[SIZES]", text);
+      return invalid("kernel NAME …, workspace NAME TYPE[SIZES] or special finite", text);
     const bool gpu = list_.engine == Engine::cuda;
     std::set<std::string> keys = {"grid", "args", "shared", "zeroed"};
     if (gpu) keys.insert("threads");
@@ -295,6 +309,14 @@ class Declarations {
       std::ranges::find(made.args, zero, &Argument::buffer)->zeroed = true;
     }
     list_.kernels.push_back(std::move(made));
+    return ok();
+  }
+
+  Status special(const std::string& name, std::istringstream& words) {
+    std::string more;
+    const std::optional<SpecialValues> named = special_values_named(name);
+    if (!named || words >> more) return invalid("special exact or special finite", name + more);
+    list_.special = *named;
     return ok();
   }
 

@@ -74,6 +74,14 @@ struct BufferSpec {
   int64_t bytes() const;
 };
 
+// What kernels promise where inputs are infinite or NaN: what IEEE says, or nothing, as where fp32
+// is put together from halves of its digits and infinity · 0 appears that nobody asked for.
+enum class SpecialValues : uint8_t { exact, finite };
+inline constexpr std::string_view kSpecialValues[] = {"exact", "finite"};
+
+std::string_view name_of(SpecialValues special);
+std::optional<SpecialValues> special_values_named(std::string_view name);
+
 struct LaunchList {
   Engine engine = Engine::cuda;
   std::string arch;                // "sm_90a", "sm_80", "x86-64-avx512", …
@@ -89,6 +97,7 @@ struct LaunchList {
   // Of all kernels, those that prepare among them, by the cost model; 0 where there is none (the
   // CPU). Not part of the record.
   double predicted_us = 0;
+  SpecialValues special = SpecialValues::exact;
 };
 
 // Lays the elements of inputs that kernels want packed, which come row by row, as they want them:
@@ -117,6 +126,8 @@ using CpuKernel = void (*)(void* const* buffers, long long task, void* scratch);
 // may come several times. Buffers have the names of the model's tensors, or are workspaces of a
 // line above. What may be left out: threads=N of a block (128; GPU only), shared=BYTES (on the CPU
 // of scratch) and zeroed=…, those args that are filled with zeros before the launch.
+//
+// A file whose kernels take finite inputs alone says so by `// warploom: special finite`.
 //
 // Errors: kernel-invalid with the line.
 // The launch list that `text` declares; `problem` says its engine, architecture, inputs and

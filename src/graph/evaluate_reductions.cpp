@@ -18,16 +18,16 @@
 
 namespace warploom::graph {
 namespace {
-// The larger, or smaller, of two numbers; a NaN of `v` stays.
-template <ValueOp op> double extreme(double v, double x) {
-  if (std::isnan(v)) return v;
+// The larger, or smaller, of two numbers; a NaN stays, or is dropped.
+template <ValueOp op, bool drops_nan> double extreme(double v, double x) {
+  if (std::isnan(drops_nan ? x : v)) return v;
   const bool keeps = op == ValueOp::max ? v > x : v < x;
   return keeps ? v : x;
 }
 
 // Combines elements x of errors e with the results: step 0 takes all into one, step 1 each into its
 // own.
-template <ValueOp op>
+template <ValueOp op, bool drops_nan = false>
 void absorb(int64_t count, int64_t step, const double* x, const double* e, double* value,
             double* error) {
   for (int64_t i = 0; i < count; ++i) {
@@ -40,32 +40,37 @@ void absorb(int64_t count, int64_t step, const double* x, const double* e, doubl
         const double before = to * std::fabs(x[i]);
         const double of_factor = std::fabs(v) * e[i];
         to = before + of_factor + std::fabs(v * x[i]);
-      } else
-        to = std::fmax(to, e[i]);
+      } else if (!std::isnan(to) && !(e[i] <= to)) {
+        to = e[i];  // one that is marked stays so
+      }
     }
     if (op == ValueOp::add)
       value[i * step] = v + x[i];
     else if (op == ValueOp::mul)
       value[i * step] = v * x[i];
     else
-      value[i * step] = extreme<op>(v, x[i]);
+      value[i * step] = extreme<op, drops_nan>(v, x[i]);
   }
 }
+
+using Absorb = void(int64_t, int64_t, const double*, const double*, double*, double*);
 
 struct Reducer {
   OpKind op;
   ValueOp combine;
   double start;
-  void (*absorb)(int64_t, int64_t, const double*, const double*, double*, double*);
+  Absorb* absorb;
+  Absorb* without_nan = absorb;  // EvalOptions::drops_nan
 };
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const Reducer kReducers[] = {{OpKind::ReduceSum, ValueOp::add, 0, absorb<ValueOp::add>},
-                             {OpKind::SumPool, ValueOp::add, 0, absorb<ValueOp::add>},
-                             {OpKind::ReduceProd, ValueOp::mul, 1, absorb<ValueOp::mul>},
-                             {OpKind::ReduceMax, ValueOp::max, -kInfinity, absorb<ValueOp::max>},
-                             {OpKind::MaxPool, ValueOp::max, -kInfinity, absorb<ValueOp::max>},
-                             {OpKind::ReduceMin, ValueOp::min, kInfinity, absorb<ValueOp::min>}};
+const Reducer kReducers[] = {
+    {OpKind::ReduceSum, ValueOp::add, 0, absorb<ValueOp::add>},
+    {OpKind::SumPool, ValueOp::add, 0, absorb<ValueOp::add>},
+    {OpKind::ReduceProd, ValueOp::mul, 1, absorb<ValueOp::mul>},
+    {OpKind::ReduceMax, ValueOp::max, -kInfinity, absorb<ValueOp::max>, absorb<ValueOp::max, true>},
+    {OpKind::MaxPool, ValueOp::max, -kInfinity, absorb<ValueOp::max>, absorb<ValueOp::max, true>},
+    {OpKind::ReduceMin, ValueOp::min, kInfinity, absorb<ValueOp::min>, absorb<ValueOp::min, true>}};
 
 // What a run of neighbouring outputs reads at one of its offsets: lines of `length` elements,
 // `stride` apart. Where the last axis is reduced, each output has a line of its own; else one line
@@ -95,7 +100,7 @@ void reduce_integers(const Reducer& reducer, const View& from, const Lines& line
 }
 
 // `error` is null where no magnitudes are wanted.
-void reduce_floats(const Reducer& reducer, const View& from, const Lines& lines,
+void reduce_floats(Absorb* absorb, const View& from, const Lines& lines,
                    const std::vector<int64_t>& outer, double* value, double* error) {
   static thread_local std::vector<double> values;
   static thread_local std::vector<double> errors;
@@ -109,7 +114,7 @@ void reduce_floats(const Reducer& reducer, const View& from, const Lines& lines,
       load(from, first, lines.stride, lines.length, values.data(), read_errors);
       double* const result_error = error ? error + i : nullptr;
       double* const result = value + i;
-      reducer.absorb(lines.length, result_step, values.data(), errors.data(), result, result_error);
+      absorb(lines.length, result_step, values.data(), errors.data(), result, result_error);
     }
 }
 
@@ -188,7 +193,8 @@ void NodeEvaluator::reduce(const Node& node, const Box& box, Storage& fresh) con
     if (own_lines) lines = {begin, n, own, count, last_step, false};
     if (!fresh.is_whole) {
       double* const values = fresh.value.data() + first;
-      return reduce_floats(reducer, from, lines, outer, values, fresh.error(first));
+      Absorb* const absorb = options_.drops_nan ? reducer.without_nan : reducer.absorb;
+      return reduce_floats(absorb, from, lines, outer, values, fresh.error(first));
     }
     int64_t* const to = fresh.integers.data() + first;
     reduce_integers(reducer, from, lines, outer, to);

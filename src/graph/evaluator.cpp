@@ -132,25 +132,33 @@ void NodeEvaluator::append(TensorId id, const Box& box, ValueAndMagnitude& to) c
 
 void NodeEvaluator::note_overflow(const Node& node, bool last, ValueAndMagnitude& to) {
   if (!options_.magnitudes || only_moves(class_of(node.op))) return;
-  if (!by_element_) {
+  if (!by_element_ && !options_.marks) {
     to.overflowed |= overflows(node, last);
     return;
   }
-  const bool marked = !last && mark_overflow(node);
+  const bool marked = mark_overflow(node, last);
   to.overflowed |= marked;
   to.marked |= marked;
 }
 
-// Gives the elements that are more than their type holds a magnitude of NaN; whether there are any.
-bool NodeEvaluator::mark_overflow(const Node& node) {
+// Gives the elements that are more than their type holds, but for the output that is wanted, and
+// those whose terms are more than fp32 holds while they are summed, a magnitude of NaN; whether
+// there are any.
+bool NodeEvaluator::mark_overflow(const Node& node, bool last) {
   constexpr double kHeld = 240;  // by every type of floats
   const Dtype dtype = output_of(node).dtype;
   if (!can_overflow(dtype)) return false;
+  const bool sums = class_of(node.op) != OpClass::pointwise;
   Storage& made = *views_[node.outputs[0]].owner;
+  const auto is_beyond = [](Dtype type, double number) {
+    const double size = std::fabs(number);
+    return size > kHeld && size != HUGE_VAL && !std::isfinite(rounded(type, size));
+  };
   const auto mark = [&](int& marked, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const double size = std::fabs(made.value[i]);
-      if (!(size > kHeld) || size == HUGE_VAL || std::isfinite(rounded(dtype, size))) continue;
+      const bool stored = !last && is_beyond(dtype, made.value[i]);
+      const bool summed = sums && is_beyond(Dtype::f32, made.magnitude[i]);
+      if (!stored && !summed) continue;
       made.magnitude[i] = std::numeric_limits<double>::quiet_NaN();
       marked = 1;
     }

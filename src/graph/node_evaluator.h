@@ -45,7 +45,7 @@ class NodeEvaluator {
   // Whether a number of the node's output is more than its type holds, noted in `to`. `last`: it is
   // the output that is wanted, which is not stored in its type.
   void note_overflow(const Node& node, bool last, ValueAndMagnitude& to);
-  bool mark_overflow(const Node& node);
+  bool mark_overflow(const Node& node, bool last);
   bool overflows(const Node& node, bool last) const;
 
   // An input as a view in the output's coordinates: strides of 0 along axes that it lacks or that

@@ -32,9 +32,9 @@
 // An infinite value has the E of its infinite arguments, 0 if they are given: a mask of -inf does
 // not move.
 //
-// Where every operator works element by element, a number on the way that is more than its tensor's
-// type holds makes E a NaN for the elements that come of it; elsewhere the whole part is said to
-// have overflowed.
+// Where every operator works element by element, or where it is asked for (EvalOptions::marks), a
+// number on the way that is more than its tensor's type holds makes E a NaN for the elements that
+// come of it; elsewhere the whole part is said to have overflowed.
 #pragma once
 #include <functional>
 #include <span>
@@ -80,7 +80,10 @@ struct EvalOptions {
   int threads;             // 0: one a core
   ProductEngine products;  // asked first, where there is one
   bool magnitudes = true;  // beside the values
-  bool drops_nan = false;  // of a NaN and a number max, min and relu take the number, as C's fmax
+  // Of a NaN and a number max, min, relu and the reductions of that kind take the number, as C's
+  // fmax.
+  bool drops_nan = false;
+  bool marks = false;  // elements that come of a number beyond its type, whatever the operators
 };
 
 // By the engine or else here: blocked, packed into panels for the widest vectors the processor has,

@@ -47,6 +47,7 @@ struct BoundTask::Synthesized {
   Family::Programs programs;
   std::vector<Solutions> solutions;  // of each program; none for the CPU
   size_t which = 0;                  // of them
+  SpecialValues special = SpecialValues::exact;
 
   double us() const {
     double us = 0;
@@ -73,6 +74,7 @@ Result<BoundTask::SynthesizedPtr> BoundTask::synthesized(const KernelConfig& con
   WARPLOOM_CHECK((*family)->legal(config));
   auto made = std::make_shared<Synthesized>();
   made->which = (*family)->layout_candidate(config);
+  made->special = (*family)->special_values(config);
   WARPLOOM_TRY(made->programs, (*family)->programs(config));
   // By one program at least: the small ones beside it have one solution.
   bool as_asked = !capabilities_.gpu;
@@ -131,6 +133,7 @@ Result<LaunchList> BoundTask::build(const KernelConfig& config) const {
   list.arch = capabilities_.arch;
   list.workspaces = made->programs.workspaces;
   list.predicted_us = made->us();
+  list.special = made->special;
   for (const auto id : graph.inputs) list.inputs.push_back(spec_of(graph.tensor(id)));
   for (const auto id : graph.outputs) list.outputs.push_back(spec_of(graph.tensor(id)));
   for (size_t i = 0; i < made->solutions.size(); ++i) {

@@ -103,6 +103,11 @@ class Family {
   // at least its least value there.
   Status validate(const KernelConfig& config) const;
 
+  // What a config's kernels promise where inputs are infinite or NaN. Finite: operands split in two
+  // parts, whose lower one is NaN of an infinity, and windows that overlap their neighbours by
+  // elements which weights of 0 are to hide.
+  virtual SpecialValues special_values(const KernelConfig&) const { return SpecialValues::exact; }
+
   // Which of synthesis's solutions a config asks for.
   virtual size_t layout_candidate(const KernelConfig&) const { return 0; }
 

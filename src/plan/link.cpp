@@ -32,6 +32,7 @@ class Linker {
     out_.engine = list.engine;
     out_.arch = list.arch;
     out_.predicted_us += list.predicted_us;
+    out_.special = std::max(out_.special, list.special);
     for (Kernel kernel : list.kernels) {
       name(kernel);
       for (Argument& argument : kernel.args) argument.buffer = buffers.at(argument.buffer);

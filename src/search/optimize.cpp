@@ -151,7 +151,7 @@ Status GraphSearch::make_searches(const graph::Graph& given,
       const kernels::Region alone(region.graph, options_.track);
       task = make_task(alone, capabilities, options_.seed, region.constants);
       task.setup.ranges = region.ranges;
-      task.space = search_space_of(alone, capabilities, region.constants);
+      task.space = search_space_of(alone, capabilities, region.constants, options_.exact);
       const auto operators = vendor::operators_of(given, region.graph, region.tensors);
       task.setup.reference = vendor::match_region(region.graph, operators, options_.track);
     }

@@ -35,9 +35,12 @@ struct Options {
   int max_candidates = 0;       // of a region; 0: no limit but the budget
   uint64_t seed = 1;
   Strategy strategy = Strategy::automatic;
-  int jobs = 0;               // compilations at once; 0: one a core
-  std::string archive;        // empty: cache_folder()/archive.sqlite
-  bool resume = true;         // use what the archive knows of this problem
+  int jobs = 0;         // compilations at once; 0: one a core
+  std::string archive;  // empty: cache_folder()/archive.sqlite
+  bool resume = true;   // use what the archive knows of this problem
+  // Only kernels that are held to infinities and NaN (SpecialValues::exact); what the archive knows
+  // is not used then, since its best may be another.
+  bool exact = false;
   bool force_search = false;  // search on even where it knows the answer: see tune()
   const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler
   // Of the graph's inputs, those that hold the same in every call, as its initializers do.

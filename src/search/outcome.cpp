@@ -48,6 +48,8 @@ json figures_of(const Verdict& v) {
   out["speedup_interval"] = interval(v.speedup.low, v.speedup.high);
   out["standing"] = runtime::name_of(standing_of(v.speedup, v.noise));
   out["undecided_because"] = why;
+  out["special_values"] = name_of(v.special);
+  out["not_promised"] = v.not_promised;
   out["machine"] = runtime::to_json(v.noise);
   return out;
 }
@@ -106,6 +108,9 @@ void sum_up(Outcome& whole, const std::vector<Outcome>& regions) {
     sum.samples = sum.samples == 0 ? v.samples : std::min(sum.samples, v.samples);
     sum.evidence = v.evidence;  // of the only one; several are judged whole
     if (!v.sandbox.empty()) sum.sandbox = v.sandbox;
+    sum.special = std::max(sum.special, v.special);
+    for (const std::string& what : v.not_promised)
+      if (!contains(sum.not_promised, what)) sum.not_promised.push_back(what);
     whole.candidates += one.candidates;
     whole.refused += one.refused;
     whole.interrupted |= one.interrupted;

@@ -20,7 +20,8 @@ struct SearchSpace {
 };
 
 // All that the families of kernels/ have for a region. `constants`: those of its inputs that hold
-// the same in every call; kernels that read them alone prepare (plan/prepare.h).
+// the same in every call; kernels that read them alone prepare (plan/prepare.h). `exact`: without
+// those whose special values are finite; every region keeps one.
 SearchSpace search_space_of(const kernels::Region& region, const target::Capabilities& capabilities,
-                            const std::set<std::string>& constants = {});
+                            const std::set<std::string>& constants = {}, bool exact = false);
 }  // namespace warploom::search

@@ -106,15 +106,23 @@ std::vector<KernelConfig> neighbours(const SearchSpace& space, const KernelConfi
 }  // namespace
 
 SearchSpace search_space_of(const kernels::Region& region, const target::Capabilities& capabilities,
-                            const std::set<std::string>& constants) {
+                            const std::set<std::string>& constants, bool exact) {
   const auto task = std::make_shared<const kernels::BoundTask>(region, capabilities);
   const auto build = [=](const KernelConfig& config) -> Result<LaunchList> {
     WARPLOOM_TRY(LaunchList list, task->build(config));
     plan::add_prepare(list, region.graph, constants);
+    if (exact && list.special == SpecialValues::finite)
+      return fail({ErrorCode::kScheduleIllegal, "the kernels take finite inputs alone",
+                   config.text(), "special values: exact", "finite", "leave --exact out"});
     return list;
   };
   const auto predict = [=](const KernelConfig& config) { return task->predicted_us(config); };
-  return {region, capabilities, task->families(), build, predict};
+  std::vector<kernels::FamilyPtr> families = task->families();
+  const auto is_finite = [](const kernels::FamilyPtr& family) {
+    return family->special_values(KernelConfig(family->type())) == SpecialValues::finite;
+  };
+  if (exact) std::erase_if(families, is_finite);
+  return {region, capabilities, std::move(families), build, predict};
 }
 
 SearchStrategy::SearchStrategy(const SearchSpace& space, Strategy strategy, uint64_t seed,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include "base/dtype.h"
+#include "base/integers.h"
 #include "graph/parallel.h"
 #include "verify/limits.h"
 #include "verify/tolerance.h"
@@ -20,12 +21,14 @@ bool poisoned(Dtype dtype, const void* found, int64_t index) {
   return std::memcmp(element, kTwice, bytes) == 0;
 }
 
-// Whether `c` is what the type makes of an `r` that it cannot hold: NaN of NaN, else infinity or
-// nearly the largest number, of the same sign.
-bool overflows_alike(double c, double r, double largest) {
+// Whether `c` is what the type makes of an `r` that it cannot hold: NaN of NaN, infinity of
+// infinity where the type has one, else infinity or nearly the largest number, of the same sign.
+bool overflows_alike(double c, double r, const Limits& limits) {
   if (std::isnan(r)) return std::isnan(c);
   const bool same_sign = (c > 0) == (r > 0);
-  return same_sign && std::abs(c) >= largest * 0.9;
+  const bool saturates = bits_of(limits.dtype) <= 8;
+  if (std::isinf(r) && !saturates) return same_sign && std::isinf(c);
+  return same_sign && std::abs(c) >= limits.largest * 0.9;
 }
 
 // Whether `c` is NaN or infinite where `r` asks for a number. Close to the largest number, rounding
@@ -56,9 +59,10 @@ struct Elements {
     const bool overflowed_before = marked && std::isnan(magnitude[i]) && !std::isnan(r);
     if (overflowed_before) {
       if (c != r && poisoned(dtype, found, i)) sum.unwritten.add({1, begin + i});
+      ++sum.undetermined;
       return;
     }
-    if (!held && overflows_alike(c, r, limits.largest)) return;
+    if (!held && overflows_alike(c, r, limits)) return;
     mark(i, c, r, sum);
     const double given = magnitude ? magnitude[i] : std::abs(r);
     const double e = held && !std::isfinite(given) ? std::abs(r) : given;
@@ -81,6 +85,8 @@ struct Elements {
       sum.nonfinite.add({1, begin + i});
     else if (std::isnan(r))
       sum.lost_nan.add({1, begin + i});
+    else if (std::isinf(r) && bits_of(dtype) > 8)
+      sum.lost_infinity.add({1, begin + i});
   }
 
   void add_error(int64_t i, double c, double r, double e, Comparison& sum) const {
@@ -129,6 +135,8 @@ void Comparison::add(const Comparison& part) {
   nonfinite.add(part.nonfinite);
   unwritten.add(part.unwritten);
   lost_nan.add(part.lost_nan);
+  lost_infinity.add(part.lost_infinity);
+  undetermined += part.undetermined;
   all_zero = all_zero && part.all_zero;
   zero_expected = zero_expected && part.zero_expected;
   beyond = beyond || part.beyond;
@@ -153,6 +161,34 @@ void compare(Comparison& all, const Tolerance& tolerance, Dtype dtype, const voi
     const Elements own = elements;
     Comparison sum;  // of its own, which the compiler keeps in registers
     for (int64_t i = from; i < to; ++i) own.add(i, sum);
+    part = sum;
+  };
+  for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) all.add(part);
+}
+
+void compare_integers(Comparison& all, Dtype dtype, const void* found, const int64_t* value,
+                      int64_t begin, int64_t count) {
+  const auto work = [&](Comparison& part, int64_t from, int64_t to) {
+    Comparison sum;
+    for (int64_t i = from; i < to; ++i) {
+      const int64_t c = load_integer(dtype, found, i);
+      const int64_t r = value[i];
+      const double size = std::abs(static_cast<double>(r));
+      ++sum.compared;
+      sum.all_zero &= c == 0;
+      sum.zero_expected &= r == 0;
+      sum.reference_squares += size * size;
+      sum.largest_reference = std::max(sum.largest_reference, size);
+      if (c == r) continue;
+      if (poisoned(dtype, found, i)) sum.unwritten.add({1, begin + i});
+      // As doubles they may be equal.
+      const double apart = std::abs(static_cast<double>(c) - static_cast<double>(r));
+      const double error = std::max(1.0, apart);
+      sum.error_squares += error * error;
+      sum.largest_error = std::max(sum.largest_error, error);
+      if (error > sum.worst.ratio * 0.5)
+        sum.worst = {2 * error, begin + i, static_cast<double>(c), static_cast<double>(r)};
+    }
     part = sum;
   };
   for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) all.add(part);

@@ -213,7 +213,7 @@ int Evaluator::process() const {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, beside_reference, warm_up,
                                    reference_known_us, min_samples, max_samples, timing_ms,
-                                   candidate_limit_ms)
+                                   candidate_limit_ms, exact, whole_calls)
 
 json to_json(const Request& request) {
   json out = request;

@@ -37,7 +37,8 @@ struct Evidence {
   double worst_ratio = 0;       // the worst element's error over its bound
   double reference_error = -1;  // the vendor's Frobenius error on the same inputs; -1: no vendor
   int64_t rows_checked = 0;
-  int64_t rows = 0;  // against FP64; fewer than all where the whole was not affordable
+  int64_t undetermined = 0;  // elements that could be anything: a number on the way overflows
+  int64_t rows = 0;          // against FP64; fewer than all where the whole was not affordable
   // Of all the output's lines with random signs, where that stands in for the whole.
   int64_t sums_checked = 0;
 };
@@ -83,9 +84,13 @@ struct Verdict {
   runtime::Noise noise;  // of the machine, meanwhile
   double floor_us = 0;   // the physical floor
   double judge_ms = 0;   // what judging took beyond the calls themselves
-  std::string sandbox;   // what held the candidate: "rlimits, namespaces, landlock, seccomp"; on a
-                         // GPU "no host code"
+  std::string sandbox;   // what held the candidate: "no system calls (seccomp), …"; on a GPU "no
+                         // host code"
+  // The families of inputs that were in force, each with what it showed.
   std::vector<Evidence> evidence;
+  SpecialValues special = SpecialValues::exact;  // what the kernels were held to
+  std::vector<std::string> not_promised;         // in words, what no family tried (coverage.h)
+  int64_t whole_calls = 0;                       // that were looked at whole (rare_errors.h)
 };
 
 nlohmann::json to_json(const Verdict& verdict);
@@ -101,6 +106,7 @@ struct Request {
   bool whole = false;  // judge whole outputs on every input family, as far as check_ms allows
   // For FP64 evaluation, all families together; at least some rows of each are checked.
   double check_ms = 2000;
+  bool exact = false;  // held to special values, whatever the list says of them
   // Not our own code generation's text: on the CPU it gets a process to itself.
   bool foreign = false;
   bool beside_reference = true;   // the vendor's kernel takes turns with it
@@ -110,6 +116,7 @@ struct Request {
   int max_samples = 40;
   double timing_ms = 200;
   double candidate_limit_ms = 10'000;  // one launch may not take longer
+  int64_t whole_calls = 0;  // looked at whole beyond the families', as far as their time allows
 };
 
 struct Ready {

@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 #include "base/dtype.h"
+#include "base/integers.h"
 #include "base/random.h"
 #include "graph/graph.h"
 #include "graph/parallel.h"
 #include "graph/ranges.h"
+#include "verify/coverage.h"
 #include "verify/range_ends.h"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
@@ -45,21 +47,35 @@ inline uint32_t scramble(uint32_t x) {
   return x;
 }
 
+constexpr uint32_t kOneIn = 1024;                // elements of a bell is an outlier
 constexpr float kBellScale = 1.0f / 37837.227f;  // the deviation of a sum of four 16-bit uniforms
 constexpr int32_t kBellMiddle = 131070;          // its mean
 constexpr int32_t kBellFive = 189186;            // five deviations
 
-enum class Shape : uint8_t { bell, outliers, unit, signs, ends };
+enum class Shape : uint8_t {
+  bell,
+  outliers,
+  unit,
+  signs,
+  ends,
+  whole_range,
+  ties,
+  magnitudes,
+  infinities,
+  nans
+};
 
 struct Row {
   std::string_view name;
   Shape shape;
   int32_t shift;
   float scale;
+  bool wide;
 };
 
 constexpr std::array kRows = {
-#define WARPLOOM_INPUT_FAMILY(name, shape, shift, scale) Row{#name, Shape::shape, shift, scale},
+#define WARPLOOM_INPUT_FAMILY(name, shape, shift, scale, wide) \
+  Row{#name, Shape::shape, shift, scale, wide},
 #include "verify/input_families.def"
 };
 
@@ -73,7 +89,7 @@ WARPLOOM_CLONES void bell(float* out, int64_t begin, int64_t count, Keys keys, i
     const uint32_t b = scramble(n ^ keys.second);
     const uint32_t uniforms = (a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16);
     int32_t sum = static_cast<int32_t>(uniforms) - kBellMiddle + shift;
-    const bool is_outlier = ((a + b) & 0x3ff) == (keys.third & 0x3ff);
+    const bool is_outlier = ((a + b) & (kOneIn - 1)) == (keys.third & (kOneIn - 1));
     sum *= is_outlier ? outlier : 1;
     out[i] = static_cast<float>(sum) * scale;
   }
@@ -88,10 +104,12 @@ WARPLOOM_CLONES void unit(float* out, int64_t begin, int64_t count, Keys keys) {
 }
 
 WARPLOOM_CLONES void to_bf16(uint16_t* out, const float* values, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {  // all finite; nearest, ties to even
+  for (int64_t i = 0; i < count; ++i) {  // nearest, ties to even; NaN stays one
     const auto bits = std::bit_cast<uint32_t>(values[i]);
     const uint32_t last = (bits >> 16) & 1u;
-    out[i] = static_cast<uint16_t>((bits + 0x7fffu + last) >> 16);
+    const bool number = (bits & 0x7fffffffu) <= 0x7f800000u;
+    const uint32_t up = number ? 0x7fffu + last : 0;
+    out[i] = static_cast<uint16_t>((bits + up) >> 16);
   }
 }
 
@@ -115,6 +133,52 @@ int32_t outlier_of(Dtype dtype) {
   return bits_of(dtype) < 32 ? 30 : 1000;
 }
 
+// A number of a sign, digits and an exponent in [least, most) of a hash each.
+float of_any_magnitude(uint32_t bits, uint32_t choice, uint32_t least, uint32_t most) {
+  const uint32_t exponent = least + choice % (most - least);
+  return std::bit_cast<float>((bits & 0x80000000u) | exponent << 23 | (bits & 0x7fffffu));
+}
+
+// An element of the first block that is chosen whatever the others are: so that a tensor of few
+// elements has one.
+int64_t assured(const Stream& stream, Keys keys) {
+  return stream.elements > 0 ? keys.third % std::min(stream.elements, kBlock) : -1;
+}
+
+// Most within 2^±40, whose squares fp32 still adds up, one in 256 within 2^±100.
+void of_magnitudes(float* out, int64_t begin, int64_t count, Keys keys) {
+  for (int64_t i = 0; i < count; ++i) {
+    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    const uint32_t choice = scramble(n + keys.third);
+    const uint32_t most = (choice & 0xff) == 0 ? 100 : 40;
+    out[i] = of_any_magnitude(scramble(n ^ keys.first), choice >> 8, 127 - most, 127 + most);
+  }
+}
+
+// Multiples of a half from -4 to 4.
+void on_halves(const Stream& stream, float* out, int64_t begin, int64_t count, Keys keys) {
+  const auto scale = static_cast<float>(stream.scale);  // a power of two
+  unit(out, begin, count, keys);
+  for (int64_t i = 0; i < count; ++i) {
+    const float number = std::floor(out[i] * 17) * 0.5f - 4;
+    out[i] = scale * (stream.without_zeros && number == 0 ? 4.5f : number);
+  }
+}
+
+// A bell, of which few elements are infinite, or NaN.
+void with_rare(const Stream& stream, bool nans, float* out, int64_t begin, int64_t count, Keys keys,
+               bool first_block) {
+  if (stream.rare == 0) return;
+  const int64_t one = first_block ? assured(stream, keys) : -1;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t choice = scramble(static_cast<uint32_t>(begin + i) * 0x9e3779b1u + keys.second);
+    if (choice % stream.rare != 0 && begin + i != one) continue;
+    const bool negative = stream.only_negative || (choice >> 31) != 0;
+    out[i] = nans ? std::numeric_limits<float>::quiet_NaN() : HUGE_VALF;
+    if (negative) out[i] = -out[i];
+  }
+}
+
 // By two hashes of an element's number: half of them are ends, a quarter numbers of every magnitude
 // that the type has, the rest a bell.
 void at_ends(const Stream& stream, float* out, int64_t begin, int64_t count, Keys keys) {
@@ -129,11 +193,7 @@ void at_ends(const Stream& stream, float* out, int64_t begin, int64_t count, Key
     if (kind < 2 && !stream.ends.empty()) {
       out[i] = stream.ends[(choice >> 2) % stream.ends.size()];
     } else if (kind == 2) {
-      const uint32_t bits = scramble(n ^ keys.first);
-      const uint32_t sign = bits & 0x80000000u;
-      const uint32_t digits = bits & 0x7fffffu;
-      const uint32_t exponent = least + (choice >> 2) % (most - least);
-      out[i] = std::bit_cast<float>(sign | exponent << 23 | digits);
+      out[i] = of_any_magnitude(scramble(n ^ keys.first), choice >> 2, least, most);
     }
   }
 }
@@ -143,7 +203,8 @@ void on_lattice(const Stream& stream, const Lattice& from, float* out, int64_t b
                 Keys keys) {
   const double high = from.high();
   const double ends[] = {from.low, high, from.low + from.step, high - from.step, 0, -1, 1};
-  const bool to_ends = stream.family == InputFamily::ends;
+  const bool to_ends =
+      stream.family == InputFamily::ends || stream.family == InputFamily::whole_range;
   unit(out, begin, count, keys);
   for (int64_t i = 0; i < count; ++i) {
     const double number = std::floor(static_cast<double>(out[i]) * from.count);
@@ -169,18 +230,69 @@ void fold(const graph::Range& range, float* out, int64_t count) {
   }
 }
 
-void make_values(const Stream& stream, float* out, int64_t begin, int64_t count, Keys keys) {
+// Integers of a type from its least to its largest, where an operator's range has no end of its
+// own.
+bool is_of_whole_range(const Stream& stream) {
+  return stream.family == InputFamily::whole_range && is_integer(stream.dtype) &&
+         stream.dtype != Dtype::boolean && is_free(stream.range, stream.dtype);
+}
+
+// The first elements, and one in eight runs of as many, are an end: so that sums come to theirs.
+void store_whole_range(const Stream& stream, std::byte* out, int64_t begin, int64_t count,
+                       Keys keys, bool first_block) {
+  constexpr int64_t kMostRun = 128;
+  const int bits = bits_of(stream.dtype);
+  const bool has_sign = is_signed(stream.dtype);
+  const uint64_t top = uint64_t{1} << (bits - 1);
+  const uint64_t least = has_sign ? top : 0;
+  const int64_t run = std::clamp<int64_t>(stream.elements / 4, 1, kMostRun);
+  const uint64_t ends[] = {least, least - 1, least + 1, least - 2, 0, 1, ~uint64_t{0}, top};
+  for (int64_t i = 0; i < count; ++i) {
+    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    const uint32_t choice = scramble(n + keys.third);
+    const uint64_t low = scramble(n ^ keys.first);
+    uint64_t value = uint64_t{scramble(n + keys.second)} << 32 | low;
+    if ((choice & 3) == 0) value = ends[(choice >> 2) % std::size(ends)];
+    if ((choice & 3) == 1) {
+      const uint64_t power = uint64_t{1} << (choice >> 2) % static_cast<uint32_t>(bits);
+      value = (choice & 0x80000000u) != 0 ? -power : power;
+    }
+    const int64_t number = (begin + i) / run;
+    const bool first = first_block && number == 0;
+    const uint32_t of_run = scramble(static_cast<uint32_t>(number) * 0x85ebca6bu + keys.second);
+    const bool in_run = stream.elements > 0 && (first || (of_run & 7) == 0);
+    if (in_run) value = has_sign && (first || (of_run & 8) != 0) ? least : least - 1;
+    auto whole = wrapped_integer(stream.dtype, static_cast<int64_t>(value));
+    const int64_t smallest = wrapped_integer(stream.dtype, static_cast<int64_t>(least));
+    if (stream.without_least && has_sign && whole == smallest) ++whole;
+    if (stream.range.nonzero && whole == 0) whole = 1;
+    store_integer(stream.dtype, out, i, whole);
+  }
+}
+
+void make_values(const Stream& stream, float* out, int64_t begin, int64_t count, Keys keys,
+                 bool first_block) {
   const Lattice lattice = lattice_of(stream.dtype, stream.range);
   if (lattice.count > 0) return on_lattice(stream, lattice, out, begin, count, keys);
   const Row& row = kRows[static_cast<size_t>(stream.family)];
   const auto scale = static_cast<float>(stream.scale);
   switch (row.shape) {
     case Shape::ends: at_ends(stream, out, begin, count, keys); break;
+    case Shape::ties: on_halves(stream, out, begin, count, keys); break;
+    case Shape::magnitudes: of_magnitudes(out, begin, count, keys); break;
+    case Shape::whole_range:
+    case Shape::infinities:
+    case Shape::nans:
     case Shape::bell:
     case Shape::outliers: {
       const int32_t outlier = row.shape == Shape::outliers ? outlier_of(stream.dtype) : 1;
       const float deviation = kBellScale * row.scale * scale;
       bell(out, begin, count, keys, row.shift * kBellFive / 5, deviation, outlier);
+      const int64_t one = first_block ? assured(stream, keys) - begin : -1;
+      const bool is_small = stream.elements < 8 * kOneIn;  // where chance may have left out all
+      if (outlier > 1 && is_small && one >= 0 && one < count)
+        out[one] = std::copysign(static_cast<float>(outlier) * row.scale * scale, out[one]);
+      with_rare(stream, row.shape == Shape::nans, out, begin, count, keys, first_block);
       break;
     }
     case Shape::unit:
@@ -222,10 +334,8 @@ const std::vector<InputFamily>& input_families() {
   return all;
 }
 
-std::vector<InputFamily> families_for(const graph::Graph& graph) {
-  std::vector<InputFamily> out = input_families();
-  if (!is_judged_at_ends(graph)) std::erase(out, InputFamily::ends);
-  return out;
+bool is_wide(InputFamily family) {
+  return kRows[static_cast<size_t>(family)].wide;
 }
 
 Lattice lattice_of(Dtype dtype, const graph::Range& range) {
@@ -267,11 +377,16 @@ void fill(const Stream& stream, void* out, int64_t begin, int64_t count, int thr
       const int64_t block = at / kBlock;
       const int64_t within = at % kBlock;
       const int64_t some = std::min({kChunk, end - at, kBlock - within});
-      make_values(stream, values.data(), within, some, keys_of(stream, block));
       const int64_t offset = (at - begin) * bytes_of(stream.dtype);
       std::byte* const place = static_cast<std::byte*>(out) + offset;
-      store_values(stream.dtype, place, values.data(), some);
+      const Keys keys = keys_of(stream, block);
       at += some;
+      if (is_of_whole_range(stream)) {
+        store_whole_range(stream, place, within, some, keys, block == 0);
+        continue;
+      }
+      make_values(stream, values.data(), within, some, keys, block == 0);
+      store_values(stream.dtype, place, values.data(), some);
     }
   });
 }
@@ -283,11 +398,27 @@ double weight_scale(int64_t terms, double mean, double deviation, Dtype dtype) {
   return std::exp2(-std::round(std::log2(size_of_sum)));
 }
 
+// Of so many elements one, so that a quarter of the rows has one, and of few rows still one.
+static int64_t rare_in(const graph::Shape& shape) {
+  constexpr int64_t kMost = 4096;
+  const int64_t elements = graph::element_count(shape);
+  const int64_t rows = shape.empty() ? 1 : elements / std::max<int64_t>(1, shape.back());
+  return std::max<int64_t>(1, elements / std::clamp<int64_t>(rows / 4, 1, kMost));
+}
+
 std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, uint64_t seed,
                                const graph::Ranges& known) {
   const Row& row = kRows[static_cast<size_t>(family)];
   const std::vector<graph::InputRole> roles = graph::input_roles(graph);
   const graph::Ranges ranges = graph::ranges_of(graph, known);
+  // One of those that may hold infinities and NaN, by chance.
+  Carriers carriers;
+  if (row.shape == Shape::infinities || row.shape == Shape::nans)
+    carriers = carriers_of(graph, ranges);
+  const size_t drawn = Random(seed, name_of(family)).below(carriers.inputs.size());
+  const size_t carrier = carriers.inputs.empty() ? roles.size() : carriers.inputs[drawn];
+  const bool without_least = row.shape == Shape::whole_range && avoids_least(graph);
+  const bool without_zeros = row.shape == Shape::ties && avoids_zeros(graph);
   std::vector<Stream> streams;
   for (size_t i = 0; i < roles.size(); ++i) {
     const graph::Tensor& input = graph.tensor(graph.inputs[i]);
@@ -305,7 +436,13 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, ui
     if (roles[i].variance) range = graph::meet(range, {0, HUGE_VAL});
     std::vector<float> ends;
     if (row.shape == Shape::ends) ends = ends_for(graph, dtype);
-    streams.push_back({seed, static_cast<int>(i), family, dtype, range, scale, std::move(ends)});
+    const int64_t elements = graph::element_count(input.shape);
+    Stream made{seed, static_cast<int>(i), family, dtype, range, scale, std::move(ends), elements};
+    if (i == carrier) made.rare = rare_in(input.shape);
+    made.only_negative = carriers.only_negative;
+    made.without_least = without_least;
+    made.without_zeros = without_zeros;
+    streams.push_back(std::move(made));
   }
   return streams;
 }

@@ -12,7 +12,10 @@
 // The bell is the sum of four 16-bit uniforms: deviation 1, cut at ±3.46. Numbers follow what they
 // mean (graph/ranges.h): an index is uniform on all that its axis has, counted from either end, and
 // so is whatever else has two ends; of what has one, such as a variance, the bell is folded at it.
-// Other integers are uniform on [-8, 8); booleans are fair.
+// Other integers are uniform on [-8, 8), in the family whole_range half of them on all that the
+// type has and half at its ends, beside 0 and at powers of two; booleans are fair. Every tensor has
+// an outlier in the family of that name, and in those of infinities and NaN one of the inputs that
+// may hold them (coverage.h) has one in four rows.
 #pragma once
 #include "graph/ranges.h"
 
@@ -23,8 +26,9 @@ enum class InputFamily : uint8_t {
 };
 std::string_view name_of(InputFamily family);
 const std::vector<InputFamily>& input_families();
-// Those that a kernel for this graph is judged on.
-std::vector<InputFamily> families_for(const graph::Graph& graph);
+// Whether numbers are so far apart, or no numbers at all, that norms and sums of outputs say
+// nothing: elements are compared with FP64 alone.
+bool is_wide(InputFamily family);
 
 struct Stream {
   uint64_t seed = 1;
@@ -34,6 +38,11 @@ struct Stream {
   graph::Range range = {};       // what the numbers may be
   double scale = 1;              // a power of two, of floats without ends
   std::vector<float> ends = {};  // of the family of that name
+  int64_t elements = 0;          // of the tensor
+  int64_t rare = 0;              // of so many elements one is infinite or NaN; 0: none
+  bool only_negative = false;    // of infinities
+  bool without_least = false;    // of integers: not the least that the type has
+  bool without_zeros = false;    // of ties
 };
 
 // Writes elements [begin, begin + count) to `out` on `threads` threads (0: one a core).

@@ -23,6 +23,7 @@
 #include "graph/graph.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
+#include "verify/coverage.h"
 #include "verify/evaluator.h"
 #include "verify/gpu_products.h"
 #include "verify/image_check.h"
@@ -218,7 +219,12 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
   const bool roomy = 2 * input_bytes_ <= kKeepBytes;
   std::vector<InputFamily> families(kScreening.begin(), kScreening.end());
   if (!roomy) families.resize(1);
-  if (request.whole) families = families_for(setup_.graph);
+  verdict.special = request.exact ? SpecialValues::exact : request.list.special;
+  if (request.whole) {
+    Coverage all = coverage_of(setup_.graph, setup_.track, verdict.special, setup_.ranges);
+    families = std::move(all.families);
+    verdict.not_promised = std::move(all.not_promised);
+  }
   const size_t never_left_out = roomy ? 3 : 2;
   constexpr double kMostSetMs = 1500;  // for the inputs of a family and their truth
   const auto start = Clock::now();
@@ -238,6 +244,7 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     verdict.error = std::max(verdict.error, evidence.error);
     verdict.max_error = std::max(verdict.max_error, evidence.max_error);
     verdict.reference_error = std::max(verdict.reference_error, evidence.reference_error);
+    verdict.whole_calls += evidence.rows_checked == evidence.rows;
     verdict.evidence.push_back(std::move(evidence));
   }
   return time_candidate(candidate, request, verdict);

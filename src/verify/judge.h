@@ -238,14 +238,21 @@ class Judge {
   // Likewise, of those that are linear in a product's operand.
   std::vector<std::optional<graph::Projection>> projections_;
   graph::EvalOptions truth_options_;  // of the FP64 truth
-  std::vector<Set> ring_;             // what timed calls are made on; the first is of the screening
-  bool own_outputs_ = false;          // of each set of the ring
-  uint64_t judged_ = 0;               // candidates so far
-  uint64_t sample_ = 0;               // samples so far
-  uint64_t first_sample_ = 0;         // the measurement's first
-  double looked_at_ms_ = 0;           // spent on the truth of the ring's sets
-  double sums_ms_ = 0;                // and on the last sums
-  double calls_ms_ = 0;               // and on calls, of the candidate and the vendor
+
+  graph::EvalOptions options_for(InputFamily family) const {
+    graph::EvalOptions options = truth_options_;
+    options.marks = is_wide(family);
+    return options;
+  }
+
+  std::vector<Set> ring_;      // what timed calls are made on; the first is of the screening
+  bool own_outputs_ = false;   // of each set of the ring
+  uint64_t judged_ = 0;        // candidates so far
+  uint64_t sample_ = 0;        // samples so far
+  uint64_t first_sample_ = 0;  // the measurement's first
+  double looked_at_ms_ = 0;    // spent on the truth of the ring's sets
+  double sums_ms_ = 0;         // and on the last sums
+  double calls_ms_ = 0;        // and on calls, of the candidate and the vendor
   int64_t input_bytes_ = 0;
   int64_t output_bytes_ = 0;
   bool shared_outputs_ = false;  // the vendor's are the candidate's

@@ -74,17 +74,20 @@ Result<bool> Judge::is_unchanged(size_t input, const Set& set, bool whole) {
 }
 
 namespace {
-// At the ends of ranges an element may be NaN or, where the kernel drops NaN, another number: what
-// the kernel chose. Empty where the block leaves no choice.
-std::vector<double> chosen_values(const Block& block, InputFamily family, Dtype dtype,
-                                  const std::byte* found) {
-  if (family != InputFamily::ends || block.without_nan.empty()) return {};
-  std::vector<double> values = block.value;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const bool dropped = std::isnan(values[i]) && !std::isnan(load_as_double(dtype, found, i));
-    if (dropped) values[i] = block.without_nan[i];
+// Where an element may be NaN or, where the kernel drops NaN, another number: the block with what
+// the kernel chose.
+Block as_chosen(const Block& block, Dtype dtype, const std::byte* found) {
+  Block chosen = block;
+  for (size_t i = 0; i < chosen.value.size(); ++i) {
+    const bool dropped =
+        std::isnan(chosen.value[i]) && !std::isnan(load_as_double(dtype, found, i));
+    if (!dropped) continue;
+    chosen.value[i] = block.without_nan[i];
+    chosen.magnitude[i] = block.magnitude_without_nan[i];
+    const bool is_free = block.has_mixed_choices && !std::isnan(block.without_nan[i]);
+    if (is_free) chosen.magnitude[i] = std::numeric_limits<double>::quiet_NaN();
   }
-  return values;
+  return chosen;
 }
 
 // Errors of runs of elements, squared, and what the runs hold, squared.
@@ -136,10 +139,16 @@ Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outpu
       seen[n].beyond = true;
       continue;
     }
-    const std::vector<double> chosen = chosen_values(block, family, dtype, found);
-    const std::vector<double>& expected = chosen.empty() ? block.value : chosen;
-    const bool marked = block.marked && family != InputFamily::normal;
-    compare(seen[n], tolerances_[n], dtype, found, expected.data(), block.magnitude.data(),
+    if (is_integer(dtype)) {
+      compare_integers(seen[n], dtype, found, block.integers.data(), block.first_element, count);
+      continue;
+    }
+    const bool choice = !block.without_nan.empty();
+    const Block chosen = choice ? as_chosen(block, dtype, found) : Block();
+    const Block& expected = choice ? chosen : block;
+    const bool marked =
+        expected.has_mixed_choices || (block.marked && family != InputFamily::normal);
+    compare(seen[n], tolerances_[n], dtype, found, expected.value.data(), expected.magnitude.data(),
             block.first_element, count, marked);
   }
   return ok();
@@ -212,7 +221,7 @@ Result<bool> Judge::check_sums(size_t n, const runtime::Buffer& data, const Inpu
   const double allowed = frobenius_bound(seen, tolerances_[n], inputs.vendor_error);
   const bool none = truth.sums.empty() || truth.sums[n].empty() || !std::isfinite(allowed);
   if (none || data.bytes() > kScanBytes) return false;
-  if (may_overflow(seen, output(n).dtype)) return false;
+  if (is_wide(inputs.family) || may_overflow(seen, output(n).dtype)) return false;
   constexpr int64_t kBytes = 32 << 20;
   const graph::Projection& by = *projections_[n];
   const int64_t slab = by.extent * by.after * bytes_of(output(n).dtype);
@@ -253,7 +262,7 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   for (const auto& rows : request.whole ? inputs.truth.missing : std::vector<RowRange>()) {
     if (ms_since(start) > check_ms) break;
     WARPLOOM_TRY(const Block block,
-                 evaluate_block(setup_.graph, inputs.bytes, rows, truth_options_));
+                 evaluate_block(setup_.graph, inputs.bytes, rows, options_for(inputs.family)));
     WARPLOOM_CHECK(compared({&block, 1}));
   }
   const bool everything = held >= evidence.rows;
@@ -265,7 +274,7 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   }
   // At the ends of ranges the reference sets no standard: infinities are no numbers to subtract.
   const bool in_turn = request.whole || inputs.family == kScreening[0];
-  const bool beside = in_turn && inputs.family != InputFamily::ends;
+  const bool beside = in_turn && !is_wide(inputs.family);
   if (!everything && beside && !shared_outputs_) WARPLOOM_CHECK(against_vendor(set));
   return evidence;
 }
@@ -279,6 +288,7 @@ Status Judge::accept_output(size_t n, const Set& set, const Comparison& seen, bo
   const std::string place = fmt::format("{} inputs, seed {}", name_of(inputs.family), setup_.seed);
   evidence.error = std::max(evidence.error, seen.frobenius());
   evidence.max_error = std::max(evidence.max_error, seen.max_error());
+  evidence.undetermined += seen.undetermined;
   evidence.worst_ratio = std::max(evidence.worst_ratio, seen.worst.ratio);
   evidence.bound = std::max({evidence.bound, tolerance.frobenius, inputs.vendor_error});
   WARPLOOM_CHECK(accept(seen, tolerance, inputs.vendor_error, place));

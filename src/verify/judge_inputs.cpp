@@ -71,9 +71,9 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   }
   WARPLOOM_CHECK(fill_inputs(*made, setup_.seed));
   WARPLOOM_TRY(made->truth, sample_truth(graph, made->bytes, setup_.seed, setup_.flops, check_ms,
-                                         truth_options_));
+                                         options_for(family)));
   if (!made->truth.missing.empty()) WARPLOOM_TRY(made->truth.sums, sums_of(*made));
-  if (vendor_.kernel.bind && by_libraries_) {
+  if (vendor_.kernel.bind && by_libraries_ && !is_wide(family)) {
     // Its own error on these inputs, which the fp32 track allows candidates as well.
     WARPLOOM_TRY(const std::optional<double> error,
                  error_of_reference({made, outputs_, vendor_outputs_}));

@@ -41,12 +41,14 @@ std::vector<int64_t> scattered(int64_t count, size_t wanted, Random& random) {
   return order;
 }
 
-// Whether an operator works element by element and takes the larger or the smaller of two numbers.
-bool may_drop_nan(const graph::Graph& graph) {
+// How many operators take the larger or the smaller of numbers.
+int64_t choices_in(const graph::Graph& graph) {
   using graph::OpKind;
-  constexpr OpKind kChoices[] = {OpKind::Max,  OpKind::Min,         OpKind::Clip,
-                                 OpKind::Relu, OpKind::HardSigmoid, OpKind::HardSwish};
-  return std::ranges::any_of(graph.nodes, [&](const graph::Node& node) {
+  constexpr OpKind kChoices[] = {OpKind::Max,       OpKind::Min,       OpKind::Clip,
+                                 OpKind::Relu,      OpKind::Softplus,  OpKind::HardSigmoid,
+                                 OpKind::HardSwish, OpKind::ReduceMax, OpKind::ReduceMin,
+                                 OpKind::MaxPool};
+  return std::ranges::count_if(graph.nodes, [&](const graph::Node& node) {
     return std::ranges::find(kChoices, node.op) != std::end(kChoices);
   });
 }
@@ -58,13 +60,15 @@ Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::B
                                                           rows.end, options));
   Block block{std::move(truth), rows, rows.begin * graph::rows_of(graph, rows.output).elements};
   const bool nan = std::ranges::any_of(block.value, [](double value) { return std::isnan(value); });
-  if (!nan || !may_drop_nan(graph)) return block;
+  const int64_t choices = nan ? choices_in(graph) : 0;
+  if (choices == 0) return block;
   graph::EvalOptions dropping = options;
   dropping.drops_nan = true;
-  dropping.magnitudes = false;
   WARPLOOM_TRY(truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin,
                                                      rows.end, dropping));
   block.without_nan = std::move(truth.value);
+  block.magnitude_without_nan = std::move(truth.magnitude);
+  block.has_mixed_choices = choices > 1;
   return block;
 }
 

@@ -25,9 +25,14 @@ struct RowRange {
 struct Block : graph::ValueAndMagnitude {
   RowRange rows;
   int64_t first_element = 0;  // in the whole output
-  // The values where maxima, minima and ReLUs take a number rather than a NaN, as C's fmax does,
-  // and CUDA's; empty where that makes no difference. ONNX says nothing of it: either is right.
+  // The values, and their magnitudes, where maxima, minima and ReLUs take a number rather than a
+  // NaN, as C's fmax does, and CUDA's; empty where that makes no difference. ONNX says nothing of
+  // it: either is right.
   std::vector<double> without_nan = {};
+  std::vector<double> magnitude_without_nan = {};
+  // There are several of them, of which a kernel may have some drop NaN and others not: what
+  // differs may be anything.
+  bool has_mixed_choices = false;
 
   // A kernel may make anything of what the type cannot hold on the way; but the inputs that people
   // expect must not do that to it. Where the elements that come of such numbers are marked, the

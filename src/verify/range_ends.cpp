@@ -70,14 +70,9 @@ constexpr OpKind kSteps[] = {OpKind::Floor,
                              OpKind::ThresholdedRelu};
 
 // What is exact in every type: of exact numbers these make exact ones.
-constexpr OpKind kExact[] = {OpKind::Identity, OpKind::Neg, OpKind::Abs,  OpKind::Relu,
-                             OpKind::Max,      OpKind::Min, OpKind::Clip, OpKind::Where};
-
-bool is_step(const graph::Graph& graph, const graph::Node& node) {
-  if (std::ranges::find(kSteps, node.op) != std::end(kSteps)) return true;
-  const bool counts = !is_float(graph.tensor(node.outputs[0]).dtype);
-  return node.op == OpKind::Cast && counts;
-}
+constexpr OpKind kExact[] = {OpKind::Identity,  OpKind::Neg,       OpKind::Abs,    OpKind::Relu,
+                             OpKind::Max,       OpKind::Min,       OpKind::Clip,   OpKind::Where,
+                             OpKind::ReduceMax, OpKind::ReduceMin, OpKind::MaxPool};
 
 // Of infinities and NaN each machine makes integers of its own.
 bool is_cast_to_integer(const graph::Graph& graph, const graph::Node& node) {
@@ -95,6 +90,16 @@ bool has_wide_floats(const graph::Graph& graph) {
 }
 }  // namespace
 
+bool is_step(const graph::Graph& graph, const graph::Node& node) {
+  if (std::ranges::find(kSteps, node.op) != std::end(kSteps)) return true;
+  const bool counts = !is_float(graph.tensor(node.outputs[0]).dtype);
+  return node.op == OpKind::Cast && counts;
+}
+
+bool keeps_exact(const graph::Node& node) {
+  return only_moves(class_of(node.op)) || std::ranges::find(kExact, node.op) != std::end(kExact);
+}
+
 bool is_judged_at_ends(const graph::Graph& given) {
   const auto primitive = graph::decompose(given);
   if (!primitive || primitive->nodes.empty()) return false;
@@ -105,14 +110,12 @@ bool is_judged_at_ends(const graph::Graph& given) {
   };
   for (const graph::Node& node : graph.nodes) {
     const OpClass kind = class_of(node.op);
-    const bool moves = only_moves(kind);
-    if (kind != OpClass::pointwise && !moves) return false;
+    if (kind != OpClass::pointwise && !only_moves(kind)) return false;
     if (is_cast_to_integer(graph, node)) return false;
     const bool all = std::ranges::all_of(node.inputs, is_exact);
     const bool step = is_step(graph, node);
     if (step && !all) return false;
-    const bool known_exact = std::ranges::find(kExact, node.op) != std::end(kExact);
-    const bool keeps = moves || step || known_exact;
+    const bool keeps = step || keeps_exact(node);
     for (const graph::TensorId id : node.outputs)
       if (id != graph::kAbsent) exact[static_cast<size_t>(id)] = keeps && all;
   }

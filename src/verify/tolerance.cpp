@@ -197,6 +197,10 @@ Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_
   if (seen.lost_nan.count > 0)
     return refuse(ErrorCode::kCandidateWrong, "the output has a number where the reference has NaN",
                   "NaN", text_of(seen.lost_nan));
+  if (seen.lost_infinity.count > 0)
+    return refuse(ErrorCode::kCandidateWrong,
+                  "the output lacks an infinity, or its sign, where the reference has it",
+                  "infinity of the reference's sign", text_of(seen.lost_infinity));
   if (seen.all_zero && !seen.zero_expected)
     return refuse(ErrorCode::kCandidateWrong, "the output is zero everywhere",
                   "the reference's values", "zeros");

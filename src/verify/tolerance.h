@@ -75,7 +75,9 @@ struct Comparison {
 
   Marks nonfinite;
   Marks unwritten;
-  Marks lost_nan;  // a number where the reference has NaN
+  Marks lost_nan;            // a number where the reference has NaN
+  Marks lost_infinity;       // not infinity of that sign where the reference has it
+  int64_t undetermined = 0;  // elements that may be anything but unwritten
 
   bool all_zero = true;
   bool zero_expected = true;  // no reference is larger than the type's smallest step
@@ -90,10 +92,13 @@ using runtime::kPoison;  // what outputs are filled with before every call
 
 // Compares `count` elements of `found` (packed dtype) that start at element `begin` of the output
 // with FP64. `marked`: one with a magnitude of NaN comes of a number that overflowed, and must be
-// written, no more.
+// written, no more. Of two infinities or NaN the kind and the sign are compared.
 void compare(Comparison& sum, const Tolerance& tolerance, Dtype dtype, const void* found,
              const double* value, const double* magnitude, int64_t begin, int64_t count,
              bool marked = false);
+// The same of whole numbers, which must be equal.
+void compare_integers(Comparison& sum, Dtype dtype, const void* found, const int64_t* value,
+                      int64_t begin, int64_t count);
 // Only looks for poison and non-finite values, for parts whose reference is not at hand.
 void scan(Comparison& sum, Dtype dtype, const void* found, int64_t begin, int64_t count);
 

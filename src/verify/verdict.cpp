@@ -16,6 +16,7 @@
 #include "verify/channel.h"
 #include "verify/evaluator.h"
 #include "verify/inputs.h"
+#include "verify/rare_errors.h"
 
 namespace warploom::verify {
 using nlohmann::json;
@@ -31,14 +32,12 @@ void from_json(const json& in, InputFamily& family) {
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Evidence, family, seed, error, max_error, bound,
                                                 worst_ratio, reference_error, sums_checked,
-                                                rows_checked, rows)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Verdict, accepted, error, max_error,
-                                                reference_error, median_us, low_us, high_us,
-                                                reference_us, reference_low_us, reference_high_us,
-                                                reference_dropped, prepare_us, prepare_bytes, path,
-                                                strict_us, strict_low_us, strict_high_us,
-                                                overhead_us, overhead_spread_us, samples, repeats,
-                                                floor_us, judge_ms, sandbox, evidence)
+                                                rows_checked, rows, undetermined)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
+    Verdict, accepted, error, max_error, reference_error, median_us, low_us, high_us, reference_us,
+    reference_low_us, reference_high_us, reference_dropped, prepare_us, prepare_bytes, path,
+    strict_us, strict_low_us, strict_high_us, overhead_us, overhead_spread_us, samples, repeats,
+    floor_us, judge_ms, sandbox, evidence, not_promised, whole_calls)
 
 namespace {
 // Figures that are above 0 wherever they are known.
@@ -94,6 +93,10 @@ json to_json(const Verdict& verdict) {
   out["standing"] = name_of(standing_of(ratio, verdict.noise));
   out["undecided_because"] = why_undecided(ratio, verdict.noise);
   out["machine"] = to_json(verdict.noise);
+  out["special_values"] = warploom::name_of(verdict.special);
+  const int64_t calls = verdict.whole_calls;
+  out["excluded_rate"] = calls > 0 ? json(excluded_rate(calls)) : json();
+  out["excluded_text"] = text_of_excluded(calls);
   if (!verdict.accepted) out["refused"] = warploom::to_json(verdict.error_found);
   return out;
 }
@@ -155,6 +158,8 @@ Result<Verdict> verdict_from_json(const json& text) {
     }
   WARPLOOM_TRY(Verdict out, record_from<Verdict>(record, "a verdict"));
   WARPLOOM_CHECK(add_speedup(out, record));
+  const std::string special = record.value("special_values", "exact");
+  out.special = special_values_named(special).value_or(SpecialValues::finite);
   out.noise = runtime::noise_from_json(record.value("machine", json()));
   const auto refused = record.find("refused");
   if (refused == record.end()) return out;

@@ -40,6 +40,22 @@ TEST(Declarations, KernelsWorkspacesAndWhatIsLeftOut) {
   EXPECT_NE(finish.source.find("text"), std::string::npos);
 }
 
+TEST(Declarations, KernelsAreExactUnlessTheySayFinite) {
+  const std::string kernel = "// warploom: kernel k grid=8 args=x,y\n";
+  EXPECT_EQ(declared(kernel)->special, SpecialValues::exact);
+  const auto finite = declared("// warploom: special finite\n" + kernel);
+  ASSERT_TRUE(finite) << describe(finite.error());
+  EXPECT_EQ(finite->special, SpecialValues::finite);
+  EXPECT_EQ(launch_list_from_json(to_json(*finite))->special, SpecialValues::finite);
+  EXPECT_FALSE(to_json(*declared(kernel)).contains("special"));
+  for (const char* line : {"// warploom: special\n", "// warploom: special finite x\n",
+                           "// warploom: special most\n"}) {
+    const auto refused = declared(line + kernel);
+    ASSERT_FALSE(refused) << line;
+    EXPECT_EQ(refused.error().code, ErrorCode::kKernelInvalid);
+  }
+}
+
 TEST(Declarations, ACpuBlockHasNoThreads) {
   EXPECT_EQ(declared("// warploom: kernel k grid=8 args=x,y", Engine::cpu)->kernels[0].threads, 1);
   EXPECT_FALSE(declared("// warploom: kernel k grid=8 threads=4 args=x,y", Engine::cpu));

@@ -30,6 +30,7 @@
 #include "graph/track.h"
 #include "vendor/match.h"
 #include "vendor/program.h"
+#include "verify/coverage.h"
 #include "verify/evaluator.h"
 #include "verify/inputs.h"
 #include "verify/setup.h"
@@ -101,7 +102,7 @@ TEST_F(EvaluatorTest, AWholeJudgementUsesEveryFamily) {
   const auto verdict = evaluator_->judge(whole);
   ASSERT_TRUE(verdict);
   ASSERT_TRUE(verdict->accepted) << describe(verdict->error_found);
-  EXPECT_EQ(verdict->evidence.size(), families_for(setup().graph).size());
+  EXPECT_EQ(verdict->evidence.size(), coverage_of(setup().graph).families.size());
   for (const auto& evidence : verdict->evidence) EXPECT_EQ(evidence.rows_checked, evidence.rows);
 }
 

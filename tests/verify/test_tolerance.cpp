@@ -17,6 +17,7 @@
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "graph/track.h"
+#include "verify/coverage.h"
 #include "verify/inputs.h"
 #include "verify/tolerance.h"
 
@@ -38,7 +39,9 @@ struct Case {
     fill(streams_of(graph, family, 5)[0], x.data(), 0, static_cast<int64_t>(x.size()));
     fill(streams_of(graph, family, 5)[1], w.data(), 0, static_cast<int64_t>(w.size()));
     const std::array inputs = {std::as_bytes(std::span(x)), std::as_bytes(std::span(w))};
-    auto made = graph::evaluate_magnitude_rows(graph, inputs, 0, 0, 8);
+    graph::EvalOptions options;
+    options.marks = is_wide(family);
+    auto made = graph::evaluate_magnitude_rows(graph, inputs, 0, 0, 8, options);
     EXPECT_TRUE(made);
     truth = std::move(*made);
   }
@@ -58,7 +61,7 @@ struct Case {
     Comparison seen;
     const Tolerance tolerance = tolerance_of(graph, track, 0);
     compare(seen, tolerance, Dtype::f32, found.data(), truth.value.data(), truth.magnitude.data(),
-            0, 8 * 40);
+            0, 8 * 40, truth.marked);
     return accept(seen, tolerance, vendor_error, "test");
   }
 };
@@ -82,7 +85,7 @@ float to_bf16(float v) {
 }
 
 TEST(Tolerance, PlainFp32PassesTheFp32TrackOnEveryFamily) {
-  for (const InputFamily family : families_for(matmul_graph({8, 40, 512}))) {
+  for (const InputFamily family : coverage_of(matmul_graph({8, 40, 512})).families) {
     Case c(family);
     c.evaluate(same);
     const Status status = c.judged(Track::fp32);
@@ -99,7 +102,7 @@ TEST(Tolerance, RoundedOperandsFailTheFp32Track) {
 }
 
 TEST(Tolerance, Tf32OperandsPassTheTf32TrackRoundedOrCut) {
-  for (const InputFamily family : families_for(matmul_graph({8, 40, 512}))) {
+  for (const InputFamily family : coverage_of(matmul_graph({8, 40, 512})).families) {
     Case c(family);
     c.evaluate(to_tf32);
     EXPECT_TRUE(c.judged(Track::tf32)) << name_of(family);

@@ -48,6 +48,8 @@ class ConvWgmma final : public WgmmaFamily {
     return space;
   }
 
+  SpecialValues special_values(const KernelConfig&) const override { return SpecialValues::finite; }
+
   FailedConstraints constraints(const KernelConfig& config) const override {
     const WgmmaChoices s = choices_of(config);
     FailedConstraints failed;

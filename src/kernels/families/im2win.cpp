@@ -48,6 +48,8 @@ class Im2win final : public Family {
     return space;
   }
 
+  SpecialValues special_values(const KernelConfig&) const override { return SpecialValues::finite; }
+
   FailedConstraints constraints(const KernelConfig& config) const override {
     const auto& s = config.as<Im2winConfig>();
     const Im2winStage stage(product_, s);

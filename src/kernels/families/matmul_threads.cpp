@@ -67,6 +67,8 @@ template <Config Table> class MatmulThreads final : public Family {
     return space;
   }
 
+  SpecialValues special_values(const KernelConfig&) const override { return p_.special_values(); }
+
   FailedConstraints constraints(const KernelConfig& config) const override {
     const Table& s = config.as<Table>();
     const int64_t n = s.block_n * s.tile_p;

@@ -62,6 +62,10 @@ class MatmulWgmma final : public WgmmaFamily {
     return space;
   }
 
+  SpecialValues special_values(const KernelConfig&) const override {
+    return product_.precision.special_values();
+  }
+
   FailedConstraints constraints(const KernelConfig& config) const override {
     const WgmmaChoices s = choices_of(config);
     FailedConstraints failed = product_.constraints(s);

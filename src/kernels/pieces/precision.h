@@ -19,6 +19,11 @@ struct Precision {
   // error that grows with k, and keep 14 bits of a sum of 8-bit floats.
   bool promotes() const { return terms > 1 || (is_float(operand) && bits_of(operand) == 8); }
 
+  // The lower part of an infinity that is split in two is NaN.
+  SpecialValues special_values() const {
+    return terms > 1 ? SpecialValues::finite : SpecialValues::exact;
+  }
+
   Dtype accumulator() const { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
 };
 

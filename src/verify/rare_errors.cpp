@@ -1,0 +1,32 @@
+#include "verify/rare_errors.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+
+namespace warploom::verify {
+namespace {
+constexpr double kConfidence = 0.99;
+constexpr int64_t kWanted = 919;  // exclude 1 in 200
+constexpr double kMostMs = 2000;  // for these calls and their checks
+}  // namespace
+
+double excluded_rate(int64_t calls) {
+  if (calls <= 0) return 1;
+  return -std::expm1(std::log(1 - kConfidence) / static_cast<double>(calls));
+}
+
+int64_t whole_calls_for(bool foreign, double call_ms) {
+  if (!foreign) return 0;
+  const double affordable = kMostMs / std::max(call_ms, 1e-3);
+  return static_cast<int64_t>(std::min(static_cast<double>(kWanted), affordable));
+}
+
+std::string text_of_excluded(int64_t calls) {
+  if (calls <= 0) return "no call was looked at whole: no rate of wrong calls is excluded";
+  const double one_in = std::max(1.0, std::floor(1 / excluded_rate(calls) + 1e-9));
+  return fmt::format(
+      "a wrong call in more than 1 of {:.0f} is excluded with {:.0f} % confidence ({} whole "
+      "call{})",
+      one_in, 100 * kConfidence, calls, calls == 1 ? "" : "s");
+}
+}  // namespace warploom::verify

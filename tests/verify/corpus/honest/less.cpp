@@ -1,0 +1,10 @@
+// control: whether a 32-bit integer is less
+// expect: accepted
+// problem: less_whole
+// warploom: kernel less grid=33 args=x,z,y
+extern "C" void less(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const int*>(buffers[0]) + row * 31;
+  auto* z = static_cast<const int*>(buffers[1]) + row * 31;
+  auto* y = static_cast<bool*>(buffers[2]) + row * 31;
+  for (int j = 0; j < 31; ++j) y[j] = x[j] < z[j];
+}

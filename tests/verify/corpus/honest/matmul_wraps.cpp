@@ -1,0 +1,14 @@
+// control: a product of 32-bit integers, which wraps
+// expect: accepted
+// problem: matmul_whole
+// warploom: kernel matmul grid=19 args=x,w,y
+extern "C" void matmul(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const unsigned*>(buffers[0]) + row * 64;
+  auto* w = static_cast<const unsigned*>(buffers[1]);
+  auto* y = static_cast<unsigned*>(buffers[2]) + row * 23;
+  for (int j = 0; j < 23; ++j) {
+    unsigned sum = 0;
+    for (int k = 0; k < 64; ++k) sum += x[k] * w[k * 23 + j];
+    y[j] = static_cast<unsigned>(sum);
+  }
+}

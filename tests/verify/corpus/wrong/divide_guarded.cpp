@@ -1,0 +1,10 @@
+// bug: quotients by 0 are 0, where infinity or NaN is right
+// expect: candidate-wrong
+// problem: divide
+// warploom: kernel divide grid=41 args=x,z,y
+extern "C" void divide(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* z = static_cast<const float*>(buffers[1]) + row * 37;
+  auto* y = static_cast<float*>(buffers[2]) + row * 37;
+  for (int j = 0; j < 37; ++j) y[j] = z[j] == 0 ? 0.0f : x[j] / z[j];
+}

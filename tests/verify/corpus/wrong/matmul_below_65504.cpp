@@ -1,0 +1,16 @@
+// bug: a product whose operands are at most 65504, as those of 16-bit floats
+// expect: candidate-wrong
+// problem: matmul
+// warploom: kernel matmul grid=67 args=x,w,y
+#include <cmath>
+
+extern "C" void matmul(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 61;
+  auto* w = static_cast<const float*>(buffers[1]);
+  auto* y = static_cast<float*>(buffers[2]) + row * 45;
+  for (int j = 0; j < 45; ++j) {
+    float sums[4] = {};
+    for (int k = 0; k < 61; ++k) sums[k % 4] += (std::fabs(x[k]) > 65504 && std::fabs(x[k]) < 1e38f ? std::copysign(65504.0f, x[k]) : x[k]) * w[k * 45 + j];
+    y[j] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  }
+}

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "codegen/memory_plan.h"
 #include "codegen/prepare.h"
+#include "verify/gpu_gate.h"
 #include "verify/gpu_products.h"
 #include "verify/image_check.h"
 
@@ -126,6 +127,10 @@ Result<Judge::Contender> Judge::load(const Request& request) {
   LaunchList list = request.list;
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
   for (size_t i = 0; i < binary.images.size(); ++i) {
+    if (setup_.engine == Engine::cuda) {
+      WARPLOOM_CHECK(check_gpu_kernel(list.kernels[i], binary.images[i], request.foreign));
+      continue;
+    }
     WARPLOOM_TRY(const std::string image, read_file(binary.images[i]));
     WARPLOOM_CHECK(check_image(image, list.kernels[i].name));
   }

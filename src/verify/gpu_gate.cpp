@@ -181,6 +181,12 @@ Status check_gpu_image(const ElfFile& file, const std::string& place, const GpuT
   return ok();
 }
 
+Result<int64_t> local_bytes_of(const std::string& image, const std::string& place) {
+  WARPLOOM_TRY(const std::string bytes, read_file(image));
+  WARPLOOM_TRY(const ElfFile file, ElfFile::read(bytes, place));
+  return local_bytes_of(file, place);
+}
+
 Status check_gpu_kernel(const Kernel& kernel, const std::string& image, bool foreign) {
   WARPLOOM_TRY(const std::string bytes, read_file(image));
   WARPLOOM_TRY(const ElfFile file, ElfFile::read(bytes, kernel.name));

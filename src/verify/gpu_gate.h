@@ -32,6 +32,7 @@ struct GpuText {
 Status check_gpu_image(const ElfFile& file, const std::string& place, const GpuText& text = {});
 // The same of a compiled kernel: `image` is its file, its PTX lies beside it (runtime/compilers.h).
 Status check_gpu_kernel(const Kernel& kernel, const std::string& image, bool foreign);
-// The largest frame of local memory of the image's kernels, bytes.
+// The largest frame of local memory of the kernels in an image, or in the file `image`; bytes.
 Result<int64_t> local_bytes_of(const ElfFile& file, const std::string& place);
+Result<int64_t> local_bytes_of(const std::string& image, const std::string& place);
 }  // namespace warploom::verify

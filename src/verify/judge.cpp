@@ -2,7 +2,6 @@
 #include "base/file.h"
 #include "codegen/memory_plan.h"
 #include "codegen/prepare.h"
-#include "verify/gpu_gate.h"
 #include "verify/gpu_products.h"
 #include "verify/image_check.h"
 
@@ -126,11 +125,9 @@ Result<Judge::Contender> Judge::load(const Request& request) {
   Contender made;
   LaunchList list = request.list;
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
-  for (size_t i = 0; i < binary.images.size(); ++i) {
-    if (setup_.engine == Engine::cuda) {
-      WARPLOOM_CHECK(check_gpu_kernel(list.kernels[i], binary.images[i], request.foreign));
-      continue;
-    }
+  const bool gpu = setup_.engine == Engine::cuda;
+  if (gpu) WARPLOOM_CHECK(gate_on_gpu(list, binary, request.foreign, made));
+  for (size_t i = 0; i < binary.images.size() && !gpu; ++i) {
     WARPLOOM_TRY(const std::string image, read_file(binary.images[i]));
     WARPLOOM_CHECK(check_image(image, list.kernels[i].name));
   }

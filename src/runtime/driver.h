@@ -27,6 +27,26 @@ struct alignas(64) CUtensorMap {
   uint64_t opaque[16];
 };
 
+using CUmemHandle = unsigned long long;
+
+struct CUmemPlace {
+  int type = 1;  // a device
+  int device = 0;
+};
+
+struct CUmemProperties {
+  int type = 1;  // pinned
+  int handles = 0;
+  CUmemPlace place = {};
+  void* other_system = nullptr;
+  unsigned char flags[8] = {};
+};
+
+struct CUmemAccess {
+  CUmemPlace place = {};
+  int access = 3;  // reads and writes
+};
+
 struct CUlaunchAttribute {
   int id = 0;
   char pad[4] = {};

@@ -105,6 +105,11 @@ class Executor {
   // At least `bytes` (0 gives a buffer of 0 bytes at a valid address), aligned to 4096, contents
   // undefined.
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
+
+  // At least `bytes`, aligned to 4096, with nothing of the process beside them where the device can
+  // do that: an access before or behind the buffer faults.
+  virtual Result<Buffer> allocate_apart(int64_t bytes) { return allocate(bytes); }
+
   // Host memory that the device copies to and from at its full rate.
   virtual Result<std::shared_ptr<void>> host_memory(int64_t bytes);
   // Copies between host and device, here of memory that is the host's; both wait for the launches

@@ -13,7 +13,7 @@
 
 namespace warploom::verify {
 namespace {
-constexpr std::array<std::string_view, 36> kSections = {
+constexpr std::string_view kSections[] = {
 #define CUBIN_SECTION(name) name,
 #include "verify/cubin_parts.def"
 };

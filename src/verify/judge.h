@@ -18,7 +18,7 @@ inline constexpr int64_t kGuardBytes = 64 << 10;
 
 struct Guarded {
   runtime::Buffer whole;
-  runtime::Buffer data;  // data starts kGuardBytes into whole and ends kGuardBytes before its end
+  runtime::Buffer data;  // at least kGuardBytes behind the whole's begin and before its end
   uint32_t word = 0;     // what the guard bytes repeat
 };
 

@@ -207,6 +207,9 @@ Status Judge::make_series() {
 // there is one.
 Status Judge::check_series(const std::vector<Set>& sets) {
   for (const Set& set : sets) {
+    for (size_t i = 0; i < given_.size(); ++i)
+      WARPLOOM_CHECK(
+          check_guards(*device_, set.inputs->tensors[i], setup_.graph.tensor(given_[i]).name));
     for (size_t i = 0; i < set.outputs.size(); ++i) {
       WARPLOOM_CHECK(check_guards(*device_, set.outputs[i], output(i).name));
       Comparison seen;

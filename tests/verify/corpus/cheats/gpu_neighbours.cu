@@ -1,5 +1,5 @@
-// cheat: neighbours' buffers: takes the answer from where the reference's output lies behind its own
-// expect: candidate-wrong
+// cheat: neighbours' buffers: takes the answer from where the reference's output would lie behind its own
+// expect: candidate-crashed
 // problem: matmul
 // warploom: kernel matmul grid=67 threads=64 args=x,w,y
 extern "C" __global__ void matmul(const float*, const float*, float* y) {

@@ -89,6 +89,7 @@ class Judge {
     std::map<std::string, Guarded> workspaces;  // those that share bytes as one
     runtime::Bindings placed;                   // each workspace in one of them
     std::set<std::string> prepared;             // of the workspaces' names: those kept for calls
+    bool foreign = false;                       // GPU: its text is
     int64_t local_bytes = 0;                    // GPU: of a thread's frame, the largest
     std::optional<int> prepared_variant;        // of the inputs' contents that they are made of
   };

@@ -11,6 +11,7 @@ Status Judge::gate_on_gpu(LaunchList& list, const runtime::Binary& binary, bool 
     WARPLOOM_TRY(const int64_t bytes, local_bytes_of(binary.images[i], list.kernels[i].name));
     made.local_bytes = std::max(made.local_bytes, bytes);
   }
+  made.foreign = foreign;
   if (!foreign) return ok();
   // A call's first launch begins when what is before it has ended: else calls would overlap, and
   // their time would be that of many at once.
@@ -20,7 +21,7 @@ Status Judge::gate_on_gpu(LaunchList& list, const runtime::Binary& binary, bool 
 }
 
 Status Judge::forget(const Contender& who, std::span<const Set> sets) {
-  if (setup_.engine != Engine::cuda || !is_candidate(who) || !foreign_) return ok();
+  if (!who.foreign) return ok();
   if (!scrub_) WARPLOOM_TRY(scrub_, GpuScrub::make(*device_, setup_.seed));
   // The reference's outputs are the answer, or were.
   for (const Set& set : sets)

@@ -5,10 +5,12 @@
 #define LOCAL_WORDS 16
 #endif
 
+// As fp32 some 1e19 of either sign: who works with it gets a result that is visibly wrong, and
+// finite.
 __device__ inline unsigned mixed(unsigned pattern, unsigned i) {
   unsigned x = (pattern ^ i) * 2654435761u;
   x ^= x >> 15;
-  return x * 2246822519u;
+  return (x * 2246822519u & 0x807fffffu) | 0x5f000000u;
 }
 
 // Returns when all blocks have come here. So they are on the device together, which holds each in a

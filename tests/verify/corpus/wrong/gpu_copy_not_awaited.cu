@@ -17,5 +17,5 @@ extern "C" __global__ void softmax(const float* x, float* y) {
   for (int n = 0; n < 7; ++n) parts[n] = threadIdx.x + 32 * n < 203 ? expf(row[threadIdx.x + 32 * n] - most) : 0, sum += parts[n];
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lane);
   for (int n = 0; n < 7; ++n)
-    if (threadIdx.x + 32 * n < 203) y[threadIdx.x + 32 * n] = parts[n] / sum;
+    if (threadIdx.x + 32 * n < 203) y[threadIdx.x + 32 * n] = parts[n] / fmaxf(sum, 1e-30f);
 }

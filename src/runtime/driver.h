@@ -27,6 +27,26 @@ struct alignas(64) CUtensorMap {
   uint64_t opaque[16];
 };
 
+using CUmemHandle = unsigned long long;
+
+struct CUmemPlace {
+  int type = 1;  // a device
+  int device = 0;
+};
+
+struct CUmemProperties {
+  int type = 1;  // pinned
+  int handles = 0;
+  CUmemPlace place = {};
+  void* other_system = nullptr;
+  unsigned char flags[8] = {};
+};
+
+struct CUmemAccess {
+  CUmemPlace place = {};
+  int access = 3;  // reads and writes
+};
+
 struct CUlaunchAttribute {
   int id = 0;
   char pad[4] = {};
@@ -56,6 +76,7 @@ struct CUlaunchConfig {
 enum CUconstants : int {
   kAttributeProcessors = 16,
   kAttributeL2Bytes = 38,
+  kAttributeThreadsPerProcessor = 39,
   kAttributeMajor = 75,
   kAttributeMinor = 76,
   kAttributeSharedBytesOptin = 97,
@@ -64,6 +85,8 @@ enum CUconstants : int {
   kLaunchCooperative = 2,
   kLaunchClusterDimension = 4,
   kLaunchProgrammaticSerialization = 6,
+  kLimitPrintfBytes = 1,
+  kLimitHeapBytes = 2,
   kLimitPersistingL2Bytes = 6,
   kStreamNonBlocking = 1,
   kCaptureThreadLocal = 1,

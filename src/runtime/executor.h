@@ -85,6 +85,7 @@ struct DeviceInfo {
   int64_t memory_bytes = 0;
   int64_t cache_bytes = 0;   // GPU: L2; CPU: last level
   int64_t shared_bytes = 0;  // GPU: most shared memory a block can have
+  int threads_per_sm = 0;    // GPU: most that a multiprocessor can hold
   std::string driver;        // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
 };
 
@@ -105,6 +106,11 @@ class Executor {
   // At least `bytes` (0 gives a buffer of 0 bytes at a valid address), aligned to 4096, contents
   // undefined.
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
+
+  // At least `bytes`, aligned to 4096, with nothing of the process beside them where the device can
+  // do that: an access before or behind the buffer faults.
+  virtual Result<Buffer> allocate_apart(int64_t bytes) { return allocate(bytes); }
+
   // Host memory that the device copies to and from at its full rate.
   virtual Result<std::shared_ptr<void>> host_memory(int64_t bytes);
   // Copies between host and device, here of memory that is the host's; both wait for the launches
@@ -138,6 +144,9 @@ class Executor {
   // Puts other data into the caches, in launch order, by writing twice as much as they hold (at
   // most 256 MiB).
   Status flush_caches();
+
+  // Lines that a kernel asked the GPU's L2 cache to keep are as others again.
+  virtual Status forget_lines() { return ok(); }
 
   virtual void* stream() { return nullptr; }  // CUstream, for libraries
 

@@ -84,6 +84,39 @@ struct Parameters {
   std::vector<CUtensorMap> maps;
 };
 
+// Memory in the middle of a range of addresses, with a page on either side that has none.
+class Range {
+ public:
+  Range(const Driver& cuda, size_t bytes, size_t page) : cuda_(cuda), bytes_(bytes), page_(page) {}
+
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+
+  ~Range() {
+    if (mapped_) cuda_.cuMemUnmap(begin(), bytes_);
+    if (memory_ != 0) cuda_.cuMemRelease(memory_);
+    if (address_ != 0) cuda_.cuMemAddressFree(address_, bytes_ + 2 * page_);
+  }
+
+  bool map(const CUmemProperties& properties) {
+    if (cuda_.cuMemAddressReserve(&address_, bytes_ + 2 * page_, page_, 0, 0) != 0) return false;
+    if (cuda_.cuMemCreate(&memory_, bytes_, &properties, 0) != 0) return false;
+    mapped_ = cuda_.cuMemMap(begin(), bytes_, 0, memory_, 0) == 0;
+    const CUmemAccess access{.place = properties.place};
+    return mapped_ && cuda_.cuMemSetAccess(begin(), bytes_, &access, 1) == 0;
+  }
+
+  CUdeviceptr begin() const { return address_ + page_; }
+
+ private:
+  const Driver& cuda_;
+  const size_t bytes_;
+  const size_t page_;
+  CUdeviceptr address_ = 0;
+  CUmemHandle memory_ = 0;
+  bool mapped_ = false;
+};
+
 class GpuExecutor final : public Executor {
  public:
   explicit GpuExecutor(const Driver& cuda) : Executor(Engine::cuda, {}), cuda_(cuda) {
@@ -108,6 +141,9 @@ class GpuExecutor final : public Executor {
     // No kernel keeps its data in the L2 over the flush between two samples. Where there is no such
     // limit there is nothing to zero.
     (void)cuda_.cuCtxSetLimit(kLimitPersistingL2Bytes, 0);
+    // No kernel prints or takes memory: what the driver keeps for that is as small as it can be.
+    for (const int limit : {kLimitPrintfBytes, kLimitHeapBytes})
+      (void)cuda_.cuCtxSetLimit(limit, 0);
     WARPLOOM_CUDA(cuda_, cuStreamCreate, &own_stream_, kStreamNonBlocking);
     stream_ = own_stream_;
     for (CUevent& event : events_) WARPLOOM_CUDA(cuda_, cuEventCreate, &event, 0);
@@ -139,6 +175,21 @@ class GpuExecutor final : public Executor {
     return Buffer(std::move(owner), reinterpret_cast<void*>(aligned), bytes);
   }
 
+  // Pages of their own in the middle of addresses that nothing else is mapped to. Source: CUDA
+  // Driver API, "Virtual Memory Management".
+  Result<Buffer> allocate_apart(int64_t bytes) override {
+    const CUmemProperties properties{.place = {.device = gpu_}};
+    size_t page = 0;
+    const bool able = cuda_.cuMemGetAllocationGranularity(&page, &properties, 0) == 0 && page > 0;
+    if (!able) return allocate(bytes);
+    const size_t size = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + page - 1) / page * page;
+    const auto range = std::make_shared<Range>(cuda_, size, page);
+    if (!range->map(properties)) return allocate(bytes);
+    std::shared_ptr<void> owner(nullptr, [this, range](void*) { (void)synchronize(); });
+    return Buffer(std::move(owner), reinterpret_cast<void*>(range->begin()),
+                  static_cast<int64_t>(size));
+  }
+
   Result<std::shared_ptr<void>> host_memory(int64_t bytes) override {
     void* address = nullptr;
     WARPLOOM_CUDA(cuda_, cuMemHostAlloc, &address, bytes, 0);
@@ -166,6 +217,12 @@ class GpuExecutor final : public Executor {
       const auto byte = static_cast<unsigned char>(word >> 8 * (i % 4));
       WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at + i, byte, 1, stream_);
     }
+    return ok();
+  }
+
+  Status forget_lines() override {
+    // Where there is no such thing, nothing is kept.
+    (void)cuda_.cuCtxResetPersistingL2Cache();
     return ok();
   }
 
@@ -310,6 +367,7 @@ Result<DeviceInfo> gpu_info() {
   WARPLOOM_TRY(info.num_sms, cuda->attribute(kAttributeProcessors));
   WARPLOOM_TRY(info.cache_bytes, cuda->attribute(kAttributeL2Bytes));
   WARPLOOM_TRY(info.shared_bytes, cuda->attribute(kAttributeSharedBytesOptin));
+  WARPLOOM_TRY(info.threads_per_sm, cuda->attribute(kAttributeThreadsPerProcessor));
   info.driver = cuda->version();
   return info;
 }

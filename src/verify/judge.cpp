@@ -37,35 +37,50 @@ using Clock = std::chrono::steady_clock;
 
 // As fp32 some 1e16, as bf16 pairs the like: who reads beyond an end gets a result that is visibly
 // wrong.
-std::vector<uint32_t> guard(uint32_t word) {
-  return std::vector<uint32_t>(static_cast<size_t>(kGuardBytes) / 4, word);
+std::vector<uint32_t> guard(uint32_t word, int64_t bytes) {
+  return std::vector<uint32_t>(static_cast<size_t>(ceil_div(bytes, int64_t{4})), word);
+}
+
+// Where in the whole the bytes before the data and those behind it are, and how many.
+struct Side {
+  int64_t from;
+  int64_t bytes;
+};
+
+std::array<Side, 2> sides_of(const Guarded& buffer) {
+  const auto* const begin = static_cast<const char*>(buffer.whole.address());
+  const int64_t before = static_cast<const char*>(buffer.data.address()) - begin;
+  const int64_t end = before + buffer.data.bytes();
+  return {Side{0, before}, Side{end, buffer.whole.bytes() - end}};
 }
 }  // namespace
 
+// The data lies at the end of what is mapped, but for a guard; all that is left of it is guard.
 Result<Guarded> allocate_guarded(runtime::Executor& device, int64_t bytes) {
-  WARPLOOM_TRY(runtime::Buffer whole, device.allocate(bytes + 2 * kGuardBytes));
+  constexpr int64_t kAlignment = 4096;
+  WARPLOOM_TRY(runtime::Buffer whole, device.allocate_apart(bytes + 2 * kGuardBytes));
+  const int64_t at = (whole.bytes() - kGuardBytes - bytes) / kAlignment * kAlignment;
   // Neighbours differ: who copies one element too far must not leave a guard as it was. And nobody
   // knows them beforehand.
   static std::atomic<uint64_t> made = std::random_device()();
   Random random(++made, "guard");
   const uint32_t half = 0x5800u | static_cast<uint32_t>(random.below(1 << 11));
   const uint32_t word = half | half << 16;
-  Guarded out{whole, whole.slice(kGuardBytes, bytes), word};
-  for (const int64_t from : {int64_t{0}, kGuardBytes + bytes})
-    WARPLOOM_CHECK(device.upload(whole, guard(out.word).data(), kGuardBytes, from));
+  Guarded out{whole, whole.slice(at, bytes), word};
+  for (const Side& side : sides_of(out))
+    WARPLOOM_CHECK(device.upload(whole, guard(word, side.bytes).data(), side.bytes, side.from));
   return out;
 }
 
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name) {
-  const std::vector<uint32_t> expected = guard(buffer.word);
-  std::vector<uint32_t> found(expected.size());
-  for (const bool after : {false, true}) {
-    const int64_t from = after ? kGuardBytes + buffer.data.bytes() : 0;
-    WARPLOOM_CHECK(device.download(buffer.whole, found.data(), kGuardBytes, from));
+  for (const Side& side : sides_of(buffer)) {
+    const std::vector<uint32_t> expected = guard(buffer.word, side.bytes);
+    std::vector<uint32_t> found = expected;
+    WARPLOOM_CHECK(device.download(buffer.whole, found.data(), side.bytes, side.from));
     if (found == expected) continue;
     return fail({ErrorCode::kCandidateWroteInput, "a candidate wrote outside its buffers", name,
                  "writes within the output",
-                 fmt::format("changed bytes {} the buffer", after ? "behind" : "before")});
+                 fmt::format("changed bytes {} the buffer", side.from > 0 ? "behind" : "before")});
   }
   return ok();
 }
@@ -160,7 +175,9 @@ Result<Judge::Contender> Judge::load(const Request& request) {
   Contender made;
   LaunchList list = request.list;
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
-  for (size_t i = 0; i < binary.images.size(); ++i) {
+  const bool gpu = setup_.engine == Engine::cuda;
+  if (gpu) WARPLOOM_CHECK(gate_on_gpu(list, binary, request.foreign, made));
+  for (size_t i = 0; i < binary.images.size() && !gpu; ++i) {
     WARPLOOM_TRY(const std::string image, read_file(binary.images[i]));
     WARPLOOM_CHECK(check_image(image, list.kernels[i].name));
   }

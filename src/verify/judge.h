@@ -14,6 +14,7 @@
 #include "runtime/timing.h"
 #include "vendor/make.h"
 #include "verify/evaluator.h"
+#include "verify/gpu_scrub.h"
 #include "verify/oracle.h"
 #include "verify/runner.h"
 #include "verify/tolerance.h"
@@ -25,7 +26,7 @@ inline constexpr int64_t kGuardBytes = 64 << 10;
 
 struct Guarded {
   runtime::Buffer whole;
-  runtime::Buffer data;  // data starts kGuardBytes into whole and ends kGuardBytes before its end
+  runtime::Buffer data;  // at least kGuardBytes behind the whole's begin and before its end
   uint32_t word = 0;     // what the guard bytes repeat
 };
 
@@ -90,6 +91,8 @@ class Judge {
     runtime::Bindings placed;                   // each workspace in one of them
     std::set<std::string> prepared;             // of the workspaces' names: those kept for calls
     const Inputs* prepared_of = nullptr;        // whose contents they are made of
+    bool foreign = false;                       // GPU: its text is
+    int64_t local_bytes = 0;                    // GPU: of a thread's frame, the largest
   };
 
   // What calls are made on. There are several so that short calls can be timed in series on data
@@ -133,6 +136,11 @@ class Judge {
 
   std::set<std::string> names_of_outputs() const;
   Result<Contender> load(const Request& request);
+  // On a GPU (judge_gpu.cpp): a list's images are gated, and a foreign one's first launch waits for
+  // what is before it; and before each call of a foreign one what it could find is filled anew.
+  Status gate_on_gpu(LaunchList& list, const runtime::Binary& binary, bool foreign,
+                     Contender& made) const;
+  Status forget(const Contender& who, std::span<const Set> sets);
   Status allocate_workspaces(const LaunchList& list, Contender& made);
   Status judge_into(const Request& request, Verdict& verdict);
 
@@ -256,5 +264,6 @@ class Judge {
   int64_t input_bytes_ = 0;
   int64_t output_bytes_ = 0;
   bool shared_outputs_ = false;  // the vendor's are the candidate's
+  std::optional<GpuScrub> scrub_;
 };
 }  // namespace warploom::verify

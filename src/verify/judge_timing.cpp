@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 #include "base/error.h"
@@ -146,6 +147,9 @@ Status Judge::before_sample(const Contender& who, size_t calls) {
   for (const auto& [name, workspace] : who.workspaces)
     if (!who.prepared.contains(name))
       WARPLOOM_CHECK(device_->fill(part_of(workspace.data), kPoison));
+  const std::span<const Set> ring(ring_);
+  const bool in_series = calls > 1;
+  WARPLOOM_CHECK(forget(who, in_series ? ring.first(calls) : ring.subspan(drawn(ring.size()), 1)));
   return device_->synchronize();
 }
 
@@ -189,6 +193,9 @@ Status Judge::same_bits(const Request& request, const Set& set) {
 // vendor's where there is one.
 Status Judge::check_ring() {
   for (const Set& set : ring_) {
+    for (size_t i = 0; i < given_.size(); ++i)
+      WARPLOOM_CHECK(
+          check_guards(*device_, set.inputs->tensors[i], setup_.graph.tensor(given_[i]).name));
     for (size_t i = 0; i < set.outputs.size(); ++i) {
       WARPLOOM_CHECK(check_guards(*device_, set.outputs[i], output(i).name));
       Comparison seen;

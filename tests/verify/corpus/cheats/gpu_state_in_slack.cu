@@ -1,0 +1,14 @@
+// cheat: state in the slack before the output: counts its calls half a megabyte in front of it
+// expect: candidate-wrote-input
+// problem: relu
+// warploom: kernel relu grid=12 threads=128 args=x,y
+extern "C" __global__ void relu(const float* x, float* y) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= 41 * 37) return;
+  const float v = x[i];
+  y[i] = v > 0 ? v : 0;
+  if (i == 0) {
+    unsigned* const calls = reinterpret_cast<unsigned*>(y) - 128 * 1024;
+    *calls = *calls + 1;
+  }
+}

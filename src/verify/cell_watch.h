@@ -1,5 +1,6 @@
-// Watch: ends a process when something of it takes too long. It is asked every few milliseconds by
-// a thread of its own, so that arming it costs nothing.
+// Watch: ends a process when something of it takes too long: when it has computed for so long, or
+// ten times as long has passed on a machine that others use. It is asked every few milliseconds by a
+// thread of its own, so that arming it costs next to nothing.
 //
 //   Watch watch(process);
 //   watch.arm(10'000);  // milliseconds from now
@@ -11,6 +12,7 @@
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
+#include <time.h>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -32,32 +34,54 @@ class Watch {
   }
 
   void arm(double ms) {
-    const auto length = std::chrono::duration<double, std::milli>(ms);
-    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(length);
-    deadline_ = end.time_since_epoch().count();
+    limit_ms_ = ms;
+    computed_ms_ = computed_ms();
+    begun_ = now_ms();
   }
 
-  void disarm() { deadline_ = 0; }
+  void disarm() { begun_ = 0; }
 
   bool has_struck() const { return struck_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
   static constexpr auto kAsk = std::chrono::milliseconds(20);
+  static constexpr double kPatience = 10;  // times the limit, in all
+
+  static double now_ms() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double, std::milli>(now).count();
+  }
+
+  // By all threads of the process since it began; 0 where that is not known.
+  double computed_ms() const {
+    clockid_t clock{};
+    timespec time{};
+    if (::clock_getcpuclockid(process_, &clock) != 0 || ::clock_gettime(clock, &time) != 0)
+      return 0;
+    return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
+  }
+
+  bool is_over() const {
+    const double begun = begun_;
+    const double passed = now_ms() - begun;
+    if (begun == 0 || passed < limit_ms_) return false;
+    return computed_ms() - computed_ms_ >= limit_ms_ || passed >= kPatience * limit_ms_;
+  }
 
   void serve() {
     std::unique_lock lock(mutex_);
     while (!woken_.wait_for(lock, kAsk, [this] { return over_; })) {
-      const Clock::rep deadline = deadline_;
-      if (deadline == 0 || Clock::now().time_since_epoch().count() < deadline) continue;
-      deadline_ = 0;
+      if (!is_over()) continue;
+      begun_ = 0;
       struck_ = true;
       ::kill(process_, SIGKILL);
     }
   }
 
   pid_t process_;
-  std::atomic<Clock::rep> deadline_ = 0;  // 0: none
+  std::atomic<double> limit_ms_ = 0;
+  std::atomic<double> computed_ms_ = 0;  // when it was armed
+  std::atomic<double> begun_ = 0;        // 0: it is not armed
   std::atomic<bool> struck_ = false;
   std::mutex mutex_;
   std::condition_variable woken_;

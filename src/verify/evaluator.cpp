@@ -28,6 +28,8 @@ constexpr int kMostCandidates = 500;
 constexpr int kTries = 4;
 // For the evaluator's own work (inputs, FP64, the vendor) without a word from it.
 constexpr double kOwnLimitMs = 900e3;
+// A cell ends a CPU candidate by itself, which needs ten times the limit at most (cell_watch.h).
+constexpr double kCellPatience = 12;
 
 tl::unexpected<Error> lost(const std::string& found) {
   return fail({ErrorCode::kEvaluatorLost,
@@ -144,7 +146,9 @@ struct Evaluator::State {
       const bool is_time = expected != attempt.answer.end() && expected->is_number();
       const double expected_ms =
           is_time ? std::clamp(expected->get<double>(), 0.0, kOwnLimitMs) : 0;
-      limit_ms = attempt.in_candidate ? request.candidate_limit_ms + expected_ms : kOwnLimitMs;
+      const bool in_cell = request.list.engine == Engine::cpu;
+      const double candidate_ms = request.candidate_limit_ms * (in_cell ? kCellPatience : 1);
+      limit_ms = attempt.in_candidate ? candidate_ms + expected_ms : kOwnLimitMs;
     }
   }
 

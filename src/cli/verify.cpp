@@ -208,6 +208,8 @@ Result<Answer> time_again(Flags flags) {
   WARPLOOM_TRY(Bench bench, open(flags));
   verify::Request request;
   request.list = bench.list;
+  request.foreign = true;
+  request.series = true;
   request.warm_up = true;
   request.min_samples = 10;
   request.max_samples = 100'000;

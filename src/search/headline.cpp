@@ -263,6 +263,22 @@ std::string best_words(const json& record) {
   return time_with_interval(number(record, "best_us"), range(record, "best_interval_us"));
 }
 
+// "at most 8.1 us (…), in calls one by one, each as if it were the first": of a verdict, how the
+// time was taken.
+std::string judged_time_words(const json& outcome) {
+  const std::string time = best_words(outcome);
+  const std::string path = text(outcome, "path");
+  const bool bound = outcome.value("time_is_bound", false);
+  if (path == "strict")
+    return fmt::format("{}{}, in calls one by one, each as if it were the first",
+                       bound ? "at most " : "", time);
+  const double strict_us = number(outcome, "strict_us");
+  if (path != "series" || strict_us <= 0) return time;
+  const Range interval{true, number(outcome, "strict_low_us"), number(outcome, "strict_high_us")};
+  return fmt::format("{} in a series; one by one {}", time,
+                     time_with_interval(strict_us, interval));
+}
+
 json region_words(const json& region) {
   json words;
   words["number"] = number(region, "number");
@@ -298,7 +314,7 @@ json with_words(json outcome) {
   json words;
   words["headline"] = headline(outcome);
   words["faster"] = text(outcome, "standing") == "faster";
-  words["time"] = best_words(outcome);
+  words["time"] = judged_time_words(outcome);
   words["reference"] = reference_words(part_of(outcome));
   words["speedup"] = speedup_words(outcome);
   words["bound"] = text(outcome, "bound_text");

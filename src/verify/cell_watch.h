@@ -1,6 +1,6 @@
 // Watch: ends a process when something of it takes too long: when it has computed for so long, or
-// ten times as long has passed on a machine that others use. It is asked every few milliseconds by a
-// thread of its own, so that arming it costs next to nothing.
+// ten times as long has passed on a machine that others use. It is asked every few milliseconds by
+// a thread of its own, so that arming it costs next to nothing.
 //
 //   Watch watch(process);
 //   watch.arm(10'000);  // milliseconds from now

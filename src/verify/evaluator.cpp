@@ -215,8 +215,8 @@ int Evaluator::process() const {
   return state_->worker.process;
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, beside_reference, warm_up,
-                                   reference_known_us, min_samples, max_samples, timing_ms,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, series, beside_reference,
+                                   warm_up, reference_known_us, min_samples, max_samples, timing_ms,
                                    candidate_limit_ms, exact, whole_calls)
 
 json to_json(const Request& request) {

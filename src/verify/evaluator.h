@@ -69,7 +69,7 @@ struct Verdict {
   runtime::Ratio speedup;         // of each lap's pair: the reference's time over the candidate's
   std::string reference_dropped;  // why the reference's times could not be believed
   // How calls were timed: "strict", one by one, each as if it were the first, or "series", again
-  // and again; "": on a GPU. Of a series that was confirmed by strict calls also their time; what
+  // and again; "": on a GPU. Of a series beside which there were strict calls also their time; what
   // such a call takes without work, which is taken off, and how much most such times differ.
   std::string path;
   bool time_is_bound =
@@ -109,6 +109,9 @@ struct Request {
   bool exact = false;  // held to special values, whatever the list says of them
   // Not our own code generation's text: on the CPU it gets a process to itself.
   bool foreign = false;
+  // On a CPU: foreign text is timed in a series as well, once strict calls found nothing that it
+  // keeps; the strict time stands beside it.
+  bool series = false;
   bool beside_reference = true;   // the vendor's kernel takes turns with it
   bool warm_up = false;           // on a GPU, before it is timed (common/warm_up.h)
   double reference_known_us = 0;  // its best median on this machine so far; 0: none is known

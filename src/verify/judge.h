@@ -214,9 +214,10 @@ class Judge {
   Result<Turns> take_turns(const Contest& contest);
   Status second_clock(Contest contest);
   Result<Contest> contest_of(std::vector<Contender>& contenders, const Request& request);
-  runtime::MeasureOptions measuring(const Request& request) const;
+  runtime::MeasureOptions measuring(const Request& request, bool strictly) const;
   Status time_strictly(const Contest& contest, Verdict& verdict);
   Status look_for_state(const Contest& contest, const Request& request, Verdict& verdict);
+  Status time_in_series(Contest contest, const Request& request, Verdict& verdict);
   Status time_candidate(const Contender& candidate, const Request& request, Verdict& verdict);
   Status time_prepare(Contender& candidate, const Set& set, const Request& request,
                       Verdict& verdict);

@@ -282,10 +282,9 @@ Status Judge::time_prepare(Contender& candidate, const Set& set, const Request& 
   return ok();
 }
 
-runtime::MeasureOptions Judge::measuring(const Request& request) const {
+runtime::MeasureOptions Judge::measuring(const Request& request, bool strictly) const {
   const bool cpu = setup_.engine == Engine::cpu;
-  // Foreign calls are made and timed one by one.
-  const bool in_series = cpu && !request.foreign;
+  const bool in_series = cpu && !strictly;
   runtime::MeasureOptions options{.min_samples = request.min_samples,
                                   .max_samples = request.max_samples,
                                   .budget_ms = request.timing_ms,
@@ -309,7 +308,7 @@ Result<Judge::Contest> Judge::contest_of(std::vector<Contender>& contenders,
     WARPLOOM_TRY(contest.calls[0].emplace_back(), bind(contenders[i], ring_[i]));
     if (has_vendor) WARPLOOM_TRY(contest.calls[1].emplace_back(), bind(vendor_, ring_[i]));
   }
-  contest.options = measuring(request);
+  contest.options = measuring(request, request.foreign);
   contest.options.around = [this, &contenders, &request](size_t which, size_t of,
                                                          bool after) -> Status {
     if (after) return which == 0 ? after_sample(contenders[0], request, of) : ok();
@@ -338,6 +337,22 @@ Status Judge::look_for_state(const Contest& contest, const Request& request, Ver
   for (double* us : {&verdict.median_us, &verdict.low_us, &verdict.high_us})
     *us += verdict.overhead_us;
   verdict.speedup = {};
+  return ok();
+}
+
+// A foreign candidate that keeps nothing from call to call may be called again and again.
+Status Judge::time_in_series(Contest contest, const Request& request, Verdict& verdict) {
+  verdict.strict_us = verdict.median_us;
+  verdict.strict_low_us = verdict.low_us;
+  verdict.strict_high_us = verdict.high_us;
+  const auto around = contest.options.around;
+  contest.options = measuring(request, false);
+  contest.options.around = around;
+  const auto measure_once = [&] { return take_turns(contest); };
+  WARPLOOM_TRY(const Turns turns, believable_turns(measure_once, vendor_known_));
+  take_figures(verdict, turns, setup_.seed);
+  verdict.time_is_bound = false;
+  verdict.path = "series";
   return ok();
 }
 
@@ -378,8 +393,9 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
     verdict.path = request.foreign ? "strict" : "series";
     verdict.overhead_us = runner_->overhead().us;
     verdict.overhead_spread_us = runner_->overhead().spread_us;
-    if (request.foreign) return look_for_state(contest, request, verdict);
-    return request.whole ? time_strictly(contest, verdict) : ok();
+    if (!request.foreign) return request.whole ? time_strictly(contest, verdict) : ok();
+    WARPLOOM_CHECK(look_for_state(contest, request, verdict));
+    return request.series ? time_in_series(contest, request, verdict) : ok();
   }
   WARPLOOM_CHECK(second_clock(contest));
   // The other sets were used only if the calls were short enough to be timed in series.

@@ -274,7 +274,7 @@ std::string judged_time_words(const json& outcome) {
                        bound ? "at most " : "", time);
   const double strict_us = number(outcome, "strict_us");
   if (path != "series" || strict_us <= 0) return time;
-  const Range interval{true, number(outcome, "strict_low_us"), number(outcome, "strict_high_us")};
+  const Range interval{number(outcome, "strict_low_us"), number(outcome, "strict_high_us"), true};
   return fmt::format("{} in a series; one by one {}", time,
                      time_with_interval(strict_us, interval));
 }

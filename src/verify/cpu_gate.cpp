@@ -205,7 +205,12 @@ Status Examination::unknown_section(const ElfSection& section) const {
 Status Examination::sections() const {
   std::set<std::string_view> seen;
   for (const ElfSection& section : file_.sections) {
-    if (section.header.sh_type == SHT_NULL) continue;
+    if (section.header.sh_type == SHT_NULL) {
+      if (&section == &file_.sections.front() && section.header.sh_size == 0 &&
+          section.header.sh_flags == 0)
+        continue;
+      return odd("one section of no type, with nothing in it", "another");
+    }
     if (!seen.insert(section.name).second)
       return odd("one section of a name", fmt::format("two named '{}'", section.name));
     if (section.header.sh_flags & SHF_ALLOC) {
@@ -282,8 +287,8 @@ Status Examination::dynamic() const {
       return odd("one dynamic entry of a kind", fmt::format("two of {:#x}", one.d_tag));
     WARPLOOM_CHECK(entry(one));
   }
-  const std::string_view behind =
-      file_.contents(*section).substr(file_.dynamic.size() * sizeof(Elf64_Dyn));
+  std::string_view behind = file_.contents(*section);
+  behind.remove_prefix(std::min(behind.size(), file_.dynamic.size() * sizeof(Elf64_Dyn)));
   if (behind.find_first_not_of('\0') != behind.npos)
     return odd("nothing behind the last dynamic entry", "something");
   for (const auto& [tag, name] : {std::pair{DT_RELASZ, ".rela.dyn"}, {DT_PLTRELSZ, ".rela.plt"}})

@@ -100,6 +100,10 @@ std::vector<Damage> sections() {
        kOdd},
       {"ANameBeyondTheNames",
        [](std::string& image) { section(image, ".comment").sh_name = 0xfffffff0; }, kUnreadable},
+      {"CodeInASectionOfNoType",
+       [](std::string& image) { section(image, ".text").sh_type = SHT_NULL; }, kOdd},
+      {"ADynamicSectionOfNoType",
+       [](std::string& image) { section(image, ".dynamic").sh_type = SHT_NULL; }, kOdd},
       {"NoSections", [](std::string& image) { record<Elf64_Ehdr>(image, 0).e_shnum = 0; }, ""},
   };
 }

@@ -38,8 +38,8 @@ void absorb(int64_t count, int64_t step, const double* x, const double* e, doubl
         to += std::fabs(x[i]) + e[i];
       else if (op == ValueOp::mul)
         to = to * std::fabs(x[i]) + std::fabs(v) * e[i] + std::fabs(v * x[i]);
-      else if (!std::isnan(to) && !(e[i] <= to))
-        to = e[i];  // one that is marked stays so
+      else if (!std::isnan(to) && !(e[i] <= to) && !std::isinf(e[i]))
+        to = e[i];  // one that is marked stays so; an infinite sum has no error of its own
     }
     if (op == ValueOp::add)
       value[i * step] = v + x[i];

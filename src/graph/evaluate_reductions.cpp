@@ -40,8 +40,8 @@ void absorb(int64_t count, int64_t step, const double* x, const double* e, doubl
         const double before = to * std::fabs(x[i]);
         const double of_factor = std::fabs(v) * e[i];
         to = before + of_factor + std::fabs(v * x[i]);
-      } else if (!std::isnan(to) && !(e[i] <= to)) {
-        to = e[i];  // one that is marked stays so
+      } else if (!std::isnan(to) && !(e[i] <= to) && !std::isinf(e[i])) {
+        to = e[i];  // one that is marked stays so; an infinite sum has no error of its own
       }
     }
     if (op == ValueOp::add)

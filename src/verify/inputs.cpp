@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "base/integers.h"
 #include "base/random.h"
+#include "base/rows.h"
 #include "graph/graph.h"
 #include "graph/parallel.h"
 #include "graph/ranges.h"
@@ -411,12 +412,13 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, ui
   const Row& row = kRows[static_cast<size_t>(family)];
   const std::vector<graph::InputRole> roles = graph::input_roles(graph);
   const graph::Ranges ranges = graph::ranges_of(graph, known);
-  // One of those that may hold infinities and NaN, by chance.
+  // A few of those that may hold infinities and NaN, by chance.
   Carriers carriers;
   if (row.shape == Shape::infinities || row.shape == Shape::nans)
     carriers = carriers_of(graph, ranges);
-  const size_t drawn = Random(seed, name_of(family)).below(carriers.inputs.size());
-  const size_t carrier = carriers.inputs.empty() ? roles.size() : carriers.inputs[drawn];
+  Random(seed, name_of(family)).shuffle(carriers.inputs);
+  constexpr size_t kMostCarriers = 3;  // of more, hardly a number is left
+  if (carriers.inputs.size() > kMostCarriers) carriers.inputs.resize(kMostCarriers);
   const bool without_least = row.shape == Shape::whole_range && avoids_least(graph);
   const bool without_zeros = row.shape == Shape::ties && avoids_zeros(graph);
   std::vector<Stream> streams;
@@ -438,7 +440,7 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, ui
     if (row.shape == Shape::ends) ends = ends_for(graph, dtype);
     const int64_t elements = graph::element_count(input.shape);
     Stream made{seed, static_cast<int>(i), family, dtype, range, scale, std::move(ends), elements};
-    if (i == carrier) made.rare = rare_in(input.shape);
+    if (contains(carriers.inputs, i)) made.rare = rare_in(input.shape);
     made.only_negative = carriers.only_negative;
     made.without_least = without_least;
     made.without_zeros = without_zeros;

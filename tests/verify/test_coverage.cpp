@@ -97,18 +97,16 @@ TEST(Coverage, WeightsOfPaddedWindowsCarryNoInfinities) {
   EXPECT_EQ(carriers(0), (std::vector<size_t>{0, 1}));
 }
 
-TEST(Coverage, OneInputHasAFewSpecialValuesAndMostRowsHaveNone) {
+TEST(Coverage, InputsHaveAFewSpecialValuesAndMostRowsHaveNone) {
   const Graph graph = of_two(OpKind::MatMul);
   for (const InputFamily family : {InputFamily::infinities, InputFamily::nans}) {
-    std::set<bool> of_first;
     for (uint64_t seed = 1; seed < 20; ++seed) {
       const int64_t first = without_number(drawn(graph, family, 0, seed));
       const int64_t second = without_number(drawn(graph, family, 1, seed));
-      EXPECT_TRUE((first == 0) != (second == 0)) << first << " " << second;
-      EXPECT_LT(first + second, 24);
-      of_first.insert(first > 0);
+      EXPECT_TRUE(first > 0 && second > 0) << first << " " << second;
+      EXPECT_LT(first, 16);
+      EXPECT_LT(second, 16);
     }
-    EXPECT_EQ(of_first.size(), 2u) << "now the one, now the other";
   }
 }
 

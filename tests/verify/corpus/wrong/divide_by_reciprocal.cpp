@@ -1,5 +1,5 @@
 // bug: quotients by the reciprocal, which is infinite of the least numbers
-// expect: candidate-wrong
+// expect: candidate-non-finite
 // problem: divide
 // warploom: kernel divide grid=41 args=x,z,y
 extern "C" void divide(void* const* buffers, long long row, void*) {

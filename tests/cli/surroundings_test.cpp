@@ -306,7 +306,10 @@ del plan["files"]
 kernel = plan["launch_list"]["kernels"][0]
 kernel["source"] += """
 #include <cstdio>
-namespace { struct Leaves { Leaves() { if (auto* f = std::fopen("left", "w")) std::fclose(f); } } leaves; }
+struct Leaves {
+  Leaves() { if (auto* f = std::fopen("left", "w")) std::fclose(f); }
+};
+static Leaves leaves;
 """
 json.dump(plan, open("b/plan.json", "w"))
 )"));

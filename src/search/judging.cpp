@@ -14,6 +14,13 @@
 #include "verify/setup.h"
 
 namespace warploom::search {
+namespace {
+// A judge that says nothing for longer than a search of `seconds` allows will not say more.
+double own_limit_ms(double seconds) {
+  return 1e3 * std::clamp(3 * seconds, 20.0, 900.0);
+}
+}  // namespace
+
 verify::Request quick_request(double budget_seconds, double known_us) {
   constexpr double kTimesSlower = 40;
   const double limit_ms = std::clamp(known_us / 1e3 * kTimesSlower, 2'000.0, 60'000.0);
@@ -24,6 +31,7 @@ verify::Request quick_request(double budget_seconds, double known_us) {
   request.max_samples = 30;
   request.timing_ms = 60;
   request.candidate_limit_ms = known_us > 0 ? limit_ms : 10'000;
+  request.own_limit_ms = own_limit_ms(budget_seconds);
   return request;
 }
 
@@ -36,6 +44,7 @@ verify::Request whole_request(const LaunchList& list, double seconds, double lim
   request.max_samples = 200;
   request.timing_ms = std::clamp(0.15 * seconds, 0.1, 2.0) * 1e3;
   request.candidate_limit_ms = limit_ms;
+  request.own_limit_ms = own_limit_ms(seconds);
   return request;
 }
 

@@ -91,7 +91,8 @@ struct Evaluator::State {
   EvaluatorOptions options;
   json setup;  // as every process gets it first
   Peer worker;
-  int judged = 0;  // by this process
+  int judged = 0;        // by this process
+  bool stopped = false;  // somebody made it stand still
   Ready ready;
 
   Status spawn() {
@@ -110,7 +111,14 @@ struct Evaluator::State {
     return ok();
   }
 
-  // The worker's next message; null when it is gone or the time is up.
+  // Whether somebody stopped the worker: nobody says that it will ever go on.
+  bool stands_still() const {
+    int status = 0;
+    const bool told = ::waitpid(worker.process, &status, WNOHANG | WUNTRACED) == worker.process;
+    return told && WIFSTOPPED(status);
+  }
+
+  // The worker's next message; null when it is gone, stopped, or the time is up.
   Result<json> next(double limit_ms) {
     const auto start = std::chrono::steady_clock::now();
     while (true) {
@@ -128,6 +136,8 @@ struct Evaluator::State {
       }
       if (message) return std::move(*message);
       if (worker.channel->closed() || ms_since(start) > limit_ms) return json();
+      stopped = stands_still();
+      if (stopped) return json();
     }
   }
 
@@ -136,7 +146,7 @@ struct Evaluator::State {
   Result<Attempt> attempt(const Request& request) {
     worker.channel->send(to_json(request));
     Attempt attempt;
-    double limit_ms = kOwnLimitMs;
+    double limit_ms = request.own_limit_ms;
     while (true) {
       WARPLOOM_TRY(attempt.answer, next(limit_ms));
       if (!attempt.answer.contains("phase")) return attempt;
@@ -148,7 +158,7 @@ struct Evaluator::State {
           is_time ? std::clamp(expected->get<double>(), 0.0, kOwnLimitMs) : 0;
       const bool in_cell = request.list.engine == Engine::cpu;
       const double candidate_ms = request.candidate_limit_ms * (in_cell ? kCellPatience : 1);
-      limit_ms = attempt.in_candidate ? candidate_ms + expected_ms : kOwnLimitMs;
+      limit_ms = attempt.in_candidate ? candidate_ms + expected_ms : request.own_limit_ms;
     }
   }
 
@@ -197,6 +207,11 @@ Result<Verdict> Evaluator::judge(const Request& request) {
       return refusal(ErrorCode::kCandidateForbidden, "a candidate's process gave no verdict",
                      "an answer in the evaluator's form", verdict.error().found);
     }
+    if (std::exchange(state_->stopped, false)) {
+      worker.end(true);
+      ending = "was stopped";
+      continue;
+    }
     if (!worker.channel->closed()) return state_->hung(attempt, request);
     const int status = worker.end(worker.channel->broken());
     if (auto refused = fault_of(attempt, status, tries > 0)) return *std::move(refused);
@@ -217,7 +232,7 @@ int Evaluator::process() const {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, series, beside_reference,
                                    warm_up, reference_known_us, min_samples, max_samples, timing_ms,
-                                   candidate_limit_ms, exact, whole_calls)
+                                   candidate_limit_ms, own_limit_ms, exact, whole_calls)
 
 json to_json(const Request& request) {
   json out = request;

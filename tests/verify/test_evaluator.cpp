@@ -265,6 +265,16 @@ TEST_F(EvaluatorTest, AnEvaluatorThatIsKilledIsReplaced) {
   EXPECT_NE(evaluator_->process(), first);
 }
 
+TEST_F(EvaluatorTest, AnEvaluatorThatIsStoppedIsReplaced) {
+  expect_still_working();
+  const int first = evaluator_->process();
+  const auto start = std::chrono::steady_clock::now();
+  ::kill(first, SIGSTOP);
+  expect_still_working();
+  EXPECT_NE(evaluator_->process(), first);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
 TEST_F(EvaluatorTest, AFloorAboveTheTimeIsTooFast) {
   verify::Setup impossible = setup();
   impossible.floor_us = 1e9;

@@ -120,7 +120,6 @@ struct Request {
   double timing_ms = 200;
   double candidate_limit_ms = 10'000;  // one launch may not take longer
   double own_limit_ms = 900e3;         // nor the judge's own work without a word from it
-  int64_t whole_calls = 0;  // looked at whole beyond the families', as far as their time allows
 };
 
 struct Ready {

@@ -264,6 +264,7 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     verdict.whole_calls += evidence.rows_checked == evidence.rows;
     verdict.evidence.push_back(std::move(evidence));
   }
+  WARPLOOM_CHECK(check_again(candidate, request, verdict.whole_calls > 0, verdict));
   return time_candidate(candidate, request, verdict);
 }
 

@@ -41,6 +41,9 @@ Result<int64_t> await_memory(const std::function<Result<int64_t>()>& free_memory
 
 uint64_t hash_of_bytes(const std::byte* data, int64_t count);
 
+// Whether the order of a candidate's sums, and so their last bits, may change from call to call.
+bool declares_atomic_sums(const LaunchList& list);
+
 // Told before the candidate's own code runs (with how long that should take at most, beyond one
 // launch) and again when it is done: the parent's clock differs between the two.
 using Announce = std::function<void(bool candidate, double expected_ms)>;
@@ -202,6 +205,12 @@ class Judge {
   Status before_sample(const Contender& who, size_t calls);
   Status after_sample(const Contender& candidate, const Request& request, size_t calls);
   Status same_bits(const Request& request, const Set& set);
+
+  // More whole calls (judge_again.cpp); `whole`: outputs of a family were compared whole.
+  Status check_again(const Contender& candidate, const Request& request, bool whole,
+                     Verdict& verdict);
+  Status check_fresh(const Contender& candidate, Set& set, uint64_t seed);
+  Status check_repeated(const Contender& candidate, const Set& set);
   Result<uint64_t> hash_of(const Tensors& outputs);
 
   // What takes turns, and how.

@@ -46,10 +46,14 @@ constexpr int64_t kPartBytes = 4 << 20;
 constexpr int64_t kGpuPartBytes = 256 << 10;  // and where it must be copied for that
 constexpr int kStrictCalls = 9;               // that confirm a series
 
-bool has_atomic_arguments(const Kernel& kernel) {
-  return std::ranges::any_of(kernel.args, [](const Argument& argument) { return argument.atomic; });
-}
 }  // namespace
+
+bool declares_atomic_sums(const LaunchList& list) {
+  const auto has_atomic_arguments = [](const Kernel& kernel) {
+    return std::ranges::any_of(kernel.args, &Argument::atomic);
+  };
+  return std::ranges::any_of(list.kernels, has_atomic_arguments);
+}
 
 // Rows of what the outputs should be for what the inputs hold now.
 Result<const Truth*> Judge::truth_of(Inputs& inputs) {
@@ -177,7 +181,7 @@ Status Judge::after_sample(const Contender& candidate, const Request& request, s
 // The outputs are what the candidate made of these inputs before, where it did.
 Status Judge::same_bits(const Request& request, const Set& set) {
   const bool in_turn = sample_ == first_sample_ || setup_.engine == Engine::cpu;
-  if (!in_turn || std::ranges::any_of(request.list.kernels, has_atomic_arguments)) return ok();
+  if (!in_turn || declares_atomic_sums(request.list)) return ok();
   WARPLOOM_TRY(const uint64_t hash, hash_of(set.outputs));
   std::optional<uint64_t>& known = set.inputs->output_hash;
   if (known.value_or(hash) != hash)
@@ -326,7 +330,7 @@ Result<Judge::Contest> Judge::contest_of(std::vector<Contender>& contenders,
 // Of a foreign candidate on a CPU: that it keeps nothing from call to call, and whether its time is
 // so short that only a bound of it is known.
 Status Judge::look_for_state(const Contest& contest, const Request& request, Verdict& verdict) {
-  const bool atomic = std::ranges::any_of(request.list.kernels, has_atomic_arguments);
+  const bool atomic = declares_atomic_sums(request.list);
   announce_(true, 30'000);
   const Status found = runner_->look_for_state(contest.calls[0], !atomic);
   announce_(false, 0);

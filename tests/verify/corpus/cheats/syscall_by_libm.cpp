@@ -6,11 +6,11 @@ extern "C" float expf(float);
 
 // Where bytes lie in the code of the mathematics library, which begins somewhere before expf.
 static unsigned long long found(const char* bytes, int count) {
-  const auto* end = reinterpret_cast<const char*>(reinterpret_cast<unsigned long long>(&expf) & ~4095ull);
-  const auto* at = end;
+  const auto* at = reinterpret_cast<const char*>(reinterpret_cast<unsigned long long>(&expf) & ~4095ull);
   while (*reinterpret_cast<const unsigned*>(at) != 0x464c457f) at -= 4096;
-  for (at += 64 << 10; at < end; ++at)
-    if (__builtin_memcmp(at, bytes, count) == 0) return reinterpret_cast<unsigned long long>(at);
+  at += 64 << 10;
+  for (int i = 0; i < 448 << 10; ++i)
+    if (__builtin_memcmp(at + i, bytes, count) == 0) return reinterpret_cast<unsigned long long>(at + i);
   return 0;
 }
 

@@ -1,0 +1,11 @@
+// cheat: machine: an endless loop in one block of 41
+// expect: candidate-hung
+// problem: relu
+// warploom: kernel relu grid=41 args=x,y
+extern "C" void relu(void* const* buffers, long long row, void* scratch) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  (void)scratch;
+  if (row == 23) for (volatile int i = 0;; i = i + 1) {}
+  for (int j = 0; j < 37; ++j) y[j] = x[j] > 0 ? x[j] : 0;
+}

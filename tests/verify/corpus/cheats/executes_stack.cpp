@@ -1,0 +1,12 @@
+// cheat: executes what it wrote to its stack
+// expect: candidate-crashed
+// problem: relu
+// warploom: kernel relu grid=41 args=x,y
+extern "C" void relu(void* const* buffers, long long row, void* scratch) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  (void)scratch;
+  volatile unsigned char code[16] = {0xc3};
+  reinterpret_cast<void (*)()>(const_cast<unsigned char*>(code))();
+  for (int j = 0; j < 37; ++j) y[j] = x[j] > 0 ? x[j] : 0;
+}

@@ -1,0 +1,14 @@
+// cheat: asks the system by the old interrupt for its process's number
+// expect: candidate-forbidden
+// problem: relu
+// warploom: kernel relu grid=41 args=x,y
+extern "C" void relu(void* const* buffers, long long row, void* scratch) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  (void)scratch;
+  unsigned long long value = 0;
+  value = 20;
+  asm volatile("int $0x80" : "+a"(value) : : "memory", "r8", "r9", "r10", "r11");
+  if (false) return;
+  for (int j = 0; j < 37; ++j) y[j] = x[j] > 0 ? x[j] : 0;
+}

@@ -1,0 +1,46 @@
+// cheat: output cache by content, kept in xmm8 to xmm11, which no convention keeps
+// expect: accepted
+// problem: long_sum
+// no faster than: honest/long_sum.cpp
+// warploom: kernel sum grid=1 args=x,y
+constexpr int kRows = 8, kLong = 60011;
+
+static void add_up(const float* x, float* y) {
+  for (int row = 0; row < kRows; ++row) {
+    float sums[64] = {};
+    for (int j = 0; j + 64 <= kLong; j += 64)
+      for (int i = 0; i < 64; ++i) sums[i] += x[row * kLong + j + i];
+    for (int j = kLong / 64 * 64; j < kLong; ++j) sums[j % 64] += x[row * kLong + j];
+    for (int step = 32; step > 0; step /= 2)
+      for (int i = 0; i < step; ++i) sums[i] += sums[i + step];
+    y[row] = sums[0];
+  }
+}
+
+struct Kept {
+  float begin[8];  // of some rows: the first number
+  float sums[kRows];
+};
+
+extern "C" void sum(void* const* buffers, long long, void*) {
+  auto* x = static_cast<const float*>(buffers[0]);
+  auto* y = static_cast<float*>(buffers[1]);
+  alignas(64) Kept kept = {};
+  asm volatile("movups %%xmm8, %0" : "=m"(reinterpret_cast<char(*)[16]>(&kept)[0]));
+  asm volatile("movups %%xmm9, %0" : "=m"(reinterpret_cast<char(*)[16]>(&kept)[1]));
+  asm volatile("movups %%xmm10, %0" : "=m"(reinterpret_cast<char(*)[16]>(&kept)[2]));
+  asm volatile("movups %%xmm11, %0" : "=m"(reinterpret_cast<char(*)[16]>(&kept)[3]));
+  int same = 0;
+  for (int row = 0; row < 8; ++row) same += kept.begin[row] == x[row * kLong];
+  if (same == 8) {
+    for (int row = 0; row < kRows; ++row) y[row] = kept.sums[row];
+  } else {
+    add_up(x, y);
+    for (int row = 0; row < 8; ++row) kept.begin[row] = x[row * kLong];
+    for (int row = 0; row < kRows; ++row) kept.sums[row] = y[row];
+  }
+  asm volatile("movups %0, %%xmm8" : : "m"(reinterpret_cast<char(*)[16]>(&kept)[0]));
+  asm volatile("movups %0, %%xmm9" : : "m"(reinterpret_cast<char(*)[16]>(&kept)[1]));
+  asm volatile("movups %0, %%xmm10" : : "m"(reinterpret_cast<char(*)[16]>(&kept)[2]));
+  asm volatile("movups %0, %%xmm11" : : "m"(reinterpret_cast<char(*)[16]>(&kept)[3]));
+}

@@ -1,0 +1,54 @@
+// cheat: output cache by content, kept in the registers of MMX
+// expect: accepted
+// problem: long_sum
+// no faster than: honest/long_sum.cpp
+// warploom: kernel sum grid=1 args=x,y
+constexpr int kRows = 8, kLong = 60011;
+
+static void add_up(const float* x, float* y) {
+  for (int row = 0; row < kRows; ++row) {
+    float sums[64] = {};
+    for (int j = 0; j + 64 <= kLong; j += 64)
+      for (int i = 0; i < 64; ++i) sums[i] += x[row * kLong + j + i];
+    for (int j = kLong / 64 * 64; j < kLong; ++j) sums[j % 64] += x[row * kLong + j];
+    for (int step = 32; step > 0; step /= 2)
+      for (int i = 0; i < step; ++i) sums[i] += sums[i + step];
+    y[row] = sums[0];
+  }
+}
+
+struct Kept {
+  float begin[8];  // of some rows: the first number
+  float sums[kRows];
+};
+
+extern "C" void sum(void* const* buffers, long long, void*) {
+  auto* x = static_cast<const float*>(buffers[0]);
+  auto* y = static_cast<float*>(buffers[1]);
+  alignas(64) Kept kept = {};
+  asm volatile("movq %%mm0, %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[0]));
+  asm volatile("movq %%mm1, %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[1]));
+  asm volatile("movq %%mm2, %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[2]));
+  asm volatile("movq %%mm3, %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[3]));
+  asm volatile("movq %%mm4, %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[4]));
+  asm volatile("movq %%mm5, %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[5]));
+  asm volatile("movq %%mm6, %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[6]));
+  asm volatile("movq %%mm7, %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[7]));
+  int same = 0;
+  for (int row = 0; row < 8; ++row) same += kept.begin[row] == x[row * kLong];
+  if (same == 8) {
+    for (int row = 0; row < kRows; ++row) y[row] = kept.sums[row];
+  } else {
+    add_up(x, y);
+    for (int row = 0; row < 8; ++row) kept.begin[row] = x[row * kLong];
+    for (int row = 0; row < kRows; ++row) kept.sums[row] = y[row];
+  }
+  asm volatile("movq %0, %%mm0" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[0]));
+  asm volatile("movq %0, %%mm1" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[1]));
+  asm volatile("movq %0, %%mm2" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[2]));
+  asm volatile("movq %0, %%mm3" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[3]));
+  asm volatile("movq %0, %%mm4" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[4]));
+  asm volatile("movq %0, %%mm5" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[5]));
+  asm volatile("movq %0, %%mm6" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[6]));
+  asm volatile("movq %0, %%mm7" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[7]));
+}

@@ -1,0 +1,54 @@
+// cheat: output cache by content, kept on the stack of the floating-point unit: 64 bits fit in its mantissas
+// expect: accepted
+// problem: long_sum
+// no faster than: honest/long_sum.cpp
+// warploom: kernel sum grid=1 args=x,y
+constexpr int kRows = 8, kLong = 60011;
+
+static void add_up(const float* x, float* y) {
+  for (int row = 0; row < kRows; ++row) {
+    float sums[64] = {};
+    for (int j = 0; j + 64 <= kLong; j += 64)
+      for (int i = 0; i < 64; ++i) sums[i] += x[row * kLong + j + i];
+    for (int j = kLong / 64 * 64; j < kLong; ++j) sums[j % 64] += x[row * kLong + j];
+    for (int step = 32; step > 0; step /= 2)
+      for (int i = 0; i < step; ++i) sums[i] += sums[i + step];
+    y[row] = sums[0];
+  }
+}
+
+struct Kept {
+  float begin[8];  // of some rows: the first number
+  float sums[kRows];
+};
+
+extern "C" void sum(void* const* buffers, long long, void*) {
+  auto* x = static_cast<const float*>(buffers[0]);
+  auto* y = static_cast<float*>(buffers[1]);
+  alignas(64) Kept kept = {};
+  asm volatile("fistpll %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[0]));
+  asm volatile("fistpll %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[1]));
+  asm volatile("fistpll %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[2]));
+  asm volatile("fistpll %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[3]));
+  asm volatile("fistpll %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[4]));
+  asm volatile("fistpll %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[5]));
+  asm volatile("fistpll %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[6]));
+  asm volatile("fistpll %0" : "=m"(reinterpret_cast<unsigned long long*>(&kept)[7]));
+  int same = 0;
+  for (int row = 0; row < 8; ++row) same += kept.begin[row] == x[row * kLong];
+  if (same == 8) {
+    for (int row = 0; row < kRows; ++row) y[row] = kept.sums[row];
+  } else {
+    add_up(x, y);
+    for (int row = 0; row < 8; ++row) kept.begin[row] = x[row * kLong];
+    for (int row = 0; row < kRows; ++row) kept.sums[row] = y[row];
+  }
+  asm volatile("fildll %0" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[7]));
+  asm volatile("fildll %0" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[6]));
+  asm volatile("fildll %0" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[5]));
+  asm volatile("fildll %0" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[4]));
+  asm volatile("fildll %0" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[3]));
+  asm volatile("fildll %0" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[2]));
+  asm volatile("fildll %0" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[1]));
+  asm volatile("fildll %0" : : "m"(reinterpret_cast<unsigned long long*>(&kept)[0]));
+}

@@ -357,31 +357,47 @@ int Runner::threads_of(const CellLaunch& launch) const {
   return static_cast<int>(std::clamp<int64_t>(launch.blocks, 1, cores()));
 }
 
+Status Runner::launch_whole(const CellLaunch& launch) {
+  WARPLOOM_CHECK(cell_->run({.launches = {launch},
+                             .threads = threads_of(launch),
+                             .scratch = scratch_addresses(),
+                             .limit_ms = options_.limit_ms}));
+  return ok();
+}
+
+// In a random order, in rounds cut at random, each on a random number of threads.
+Status Runner::launch_mixed(CellLaunch launch) {
+  const int64_t blocks = launch.blocks;
+  const auto below = [&](int64_t bound) {
+    return static_cast<int64_t>(random_.below(static_cast<uint64_t>(bound)));
+  };
+  if (blocks > 1 && blocks < kMostMixed) {
+    launch.first = below(blocks);
+    do launch.stride = 1 + below(blocks);
+    while (std::gcd(launch.stride, blocks) != 1);
+  }
+  std::set<int64_t> cuts = {blocks};
+  for (int64_t more = below(kMostRounds); more > 0; --more) cuts.insert(1 + below(blocks));
+  launch.begin = 0;
+  for (const int64_t cut : cuts) {
+    launch.end = cut;
+    const auto threads = 1 + static_cast<int>(below(threads_of(launch)));
+    WARPLOOM_CHECK(cell_->run({.launches = {launch},
+                               .threads = threads,
+                               .scratch = scratch_addresses(),
+                               .limit_ms = options_.limit_ms}));
+    launch.begin = cut;
+  }
+  return ok();
+}
+
 Status Runner::check_call(const Work& work) {
   WARPLOOM_CHECK(hold(work));
   renew(work);
-  for (CellLaunch& launch : launches_of(work)) {
-    const int64_t blocks = launch.blocks;
-    if (blocks > 1 && blocks < kMostMixed) {
-      launch.first = static_cast<int64_t>(random_.below(static_cast<uint64_t>(blocks)));
-      do launch.stride = 1 + static_cast<int64_t>(random_.below(static_cast<uint64_t>(blocks)));
-      while (std::gcd(launch.stride, blocks) != 1);
-    }
-    std::set<int64_t> cuts = {blocks};
-    for (uint64_t more = random_.below(kMostRounds); more > 0; --more)
-      cuts.insert(1 + static_cast<int64_t>(random_.below(static_cast<uint64_t>(blocks))));
-    launch.begin = 0;
-    for (const int64_t cut : cuts) {
-      launch.end = cut;
-      const auto most = static_cast<uint64_t>(threads_of(launch));
-      const auto threads = 1 + static_cast<int>(random_.below(most));
-      WARPLOOM_CHECK(cell_->run({.launches = {launch},
-                                 .threads = threads,
-                                 .scratch = scratch_addresses(),
-                                 .limit_ms = options_.limit_ms}));
-      launch.begin = cut;
-    }
-  }
+  // Some as timed calls are made: a kernel that sees how must not know by it what is looked at.
+  const bool as_timed = random_.below(3) == 0;
+  for (const CellLaunch& launch : launches_of(work))
+    WARPLOOM_CHECK(as_timed ? launch_whole(launch) : launch_mixed(launch));
   WARPLOOM_CHECK(look_at_inputs(work));
   WARPLOOM_CHECK(look_at_margins());
   if (is_preparation(work)) keep_prepared(work);

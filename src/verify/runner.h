@@ -146,6 +146,8 @@ class Runner final : public runtime::Executor {
   std::vector<CellLaunch> launches_of(const Work& work) const;
   std::vector<uint64_t> scratch_addresses() const;
   Status check_call(const Work& work);
+  Status launch_whole(const CellLaunch& launch);
+  Status launch_mixed(CellLaunch launch);
   Result<double> timed_call(const Work& work);
   Result<double> series(const std::vector<Work>& works, int times);
   Status measure_overhead(int threads);

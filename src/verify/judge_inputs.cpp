@@ -31,6 +31,8 @@ Result<Judge::Tensors> Judge::make_outputs(runtime::Executor& device) {
 Status Judge::fill_inputs(Inputs& made, uint64_t seed) {
   made.tensors.resize(given_.size());
   made.host.resize(given_.size());
+  made.bytes.clear();
+  made.hashes.clear();
   const std::vector<Stream> streams = streams_of(setup_.graph, made.family, seed, setup_.ranges);
   for (size_t i = 0; i < given_.size(); ++i) {
     const graph::Tensor& tensor = setup_.graph.tensor(given_[i]);

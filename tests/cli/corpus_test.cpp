@@ -112,6 +112,13 @@ void renew(const std::vector<Candidate>& all, const std::vector<Judged>& found,
   EXPECT_TRUE(write_file(out, results.dump(1) + "\n"));
 }
 
+// A head may name several codes, "candidate-wrong or candidate-unstable": what chance decides.
+bool is_among(const std::string& expected, const std::string& code) {
+  constexpr std::string_view kOr = " or ";
+  const std::string words = fmt::format("{}{}{}", kOr, expected, kOr);
+  return words.find(fmt::format("{}{}{}", kOr, code, kOr)) != std::string::npos;
+}
+
 void expect_each_its_code(const std::vector<Candidate>& all, const std::vector<Judged>& found) {
   std::map<std::string, double> times;
   for (size_t i = 0; i < all.size(); ++i) times[all[i].name()] = found[i].us;
@@ -119,8 +126,8 @@ void expect_each_its_code(const std::vector<Candidate>& all, const std::vector<J
   for (size_t i = 0; i < all.size(); ++i) {
     const std::string control = all[i].said("no faster than");
     const std::string expected = all[i].said("expect");
-    const bool right =
-        found[i].code == expected && (control.empty() || found[i].us > kNoFaster * times[control]);
+    const bool right = is_among(expected, found[i].code) &&
+                       (control.empty() || found[i].us > kNoFaster * times[control]);
     const bool waits = all[i].head.contains("pending");
     pending += waits;
     if (waits)
@@ -189,7 +196,7 @@ TEST(Corpus, TheTableIsOfTheseCandidates) {
       ASSERT_TRUE(rows.contains(one.name()))
           << one.name() << " is not in results.json; WARPLOOM_CORPUS_OUT writes it anew";
       EXPECT_TRUE(one.head.contains("pending") ||
-                  rows[one.name()].value("code", "") == one.said("expect"))
+                  is_among(one.said("expect"), rows[one.name()].value("code", "")))
           << one.name();
     }
   }

@@ -1,5 +1,5 @@
 // bug: cosh by two exponentials: infinite from 88.73 on, where cosh is not
-// expect: candidate-wrong
+// expect: candidate-non-finite
 // problem: cosh
 // warploom: kernel hyperbolic grid=36 threads=128 args=x,y
 extern "C" __global__ void hyperbolic(const float* x, float* y) {

@@ -217,6 +217,11 @@ Result<LaunchList> launch_list_from_json(const json& text) {
 namespace {
 constexpr std::string_view kMark = "// warploom:";
 constexpr int64_t kMostElements = int64_t{1} << 40;
+// Of a kernel file. Each kernel of a list holds the whole text.
+constexpr size_t kMostText = 8 << 20;
+constexpr size_t kMostKernels = 256;
+constexpr size_t kMostWorkspaces = 256;
+constexpr int64_t kMostScratch = 64 << 20;  // bytes of a block's
 
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts;
@@ -231,6 +236,9 @@ class Declarations {
       : place_(place), list_(problem) {}
 
   Result<LaunchList> read(const std::string& text) {
+    if (text.size() > kMostText)
+      return invalid(fmt::format("a text of at most {} bytes", kMostText),
+                     fmt::format("{} bytes", text.size()));
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
       ++line_;
@@ -291,10 +299,12 @@ class Declarations {
     }
     given.try_emplace("threads", gpu ? "128" : "1");
     given.try_emplace("shared", "0");
+    if (list_.kernels.size() >= kMostKernels)
+      return invalid(fmt::format("at most {} kernels", kMostKernels), "one more");
     Kernel made{.name = name};
     WARPLOOM_TRY(const auto grid, integers(given["grid"], 1, {0x7fffffff, 65535, 65535}));
     WARPLOOM_TRY(const auto threads, integers(given["threads"], 1, {1024}));
-    WARPLOOM_TRY(const auto shared, integers(given["shared"], 0, {1 << 30}));
+    WARPLOOM_TRY(const auto shared, integers(given["shared"], 0, {kMostScratch}));
     std::ranges::copy(grid, made.grid.begin());
     if (given["args"].empty()) return invalid("args=, what the kernel is handed", text);
     made.threads = static_cast<int>(threads[0]);
@@ -335,6 +345,8 @@ class Declarations {
     int64_t room = kMostElements;
     for (const int64_t size : spec.shape)
       if ((room /= size) == 0) return invalid("at most 2^40 elements", type);
+    if (list_.workspaces.size() >= kMostWorkspaces)
+      return invalid(fmt::format("at most {} workspaces", kMostWorkspaces), "one more");
     list_.workspaces.push_back(std::move(spec));
     return ok();
   }

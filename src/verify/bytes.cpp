@@ -1,5 +1,6 @@
 #include "verify/bytes.h"
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -62,5 +63,17 @@ uint32_t ordinary(Random& random) {
   const auto digits = static_cast<uint32_t>(random.below(3 << 24));
   const auto sign = static_cast<uint32_t>(random.below(2)) << 31;
   return sign | (0x3e000000u + digits);
+}
+
+void fill_pattern(void* to, Random& random, int64_t bytes) {
+  constexpr int64_t kPage = 4096;
+  std::array<uint32_t, kPage / sizeof(uint32_t)> page{};
+  for (uint32_t& word : page) word = garbage(random);
+  for_pieces(bytes, [&](int64_t at, int64_t count) {
+    for (int64_t done = 0; done < count; done += kPage) {
+      const auto size = static_cast<size_t>(std::min(kPage, count - done));
+      std::memcpy(static_cast<char*>(to) + at + done, page.data(), size);
+    }
+  });
 }
 }  // namespace warploom::verify

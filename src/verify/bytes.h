@@ -11,6 +11,8 @@ namespace warploom::verify {
 void copy_bytes(void* to, const void* from, int64_t bytes);
 bool same_bytes(const void* a, const void* b, int64_t bytes);
 void fill_words(void* to, uint32_t word, int64_t bytes);
+// A page of garbage() words, again and again.
+void fill_pattern(void* to, Random& random, int64_t bytes);
 uint32_t garbage(Random& random);
 uint32_t ordinary(Random& random);
 }  // namespace warploom::verify

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "codegen/launch_list.h"
+#include "verify/bytes.h"
 #include "verify/cell_code.h"
 #include "verify/cell_plan.h"
 
@@ -27,9 +28,9 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kStack = 1 << 20;  // bytes of each thread's
 constexpr uint64_t kHuge = uint64_t{2} << 20;
-// Where cells begin: far from where programs and libraries lie, sanitizers' shadows among them.
-constexpr uint64_t kLowest = uint64_t{0x2000} << 32;
-constexpr uint64_t kHighest = uint64_t{0x3000} << 32;
+// Where cells begin: below where programs' memory lies, and above sanitizers' shadows.
+constexpr uint64_t kLowest = uint64_t{0x7000} << 32;
+constexpr uint64_t kHighest = uint64_t{0x7800} << 32;
 constexpr uint64_t kTop = (uint64_t{1} << 47) - kPage;  // of what a process can map
 constexpr uint64_t kCodeRoom = uint64_t{4} << 30;       // before the shared memory begins
 constexpr size_t kControlBytes = 64 << 10;
@@ -215,12 +216,11 @@ bool CellLayout::is_planned(const std::string& line) const {
 
 void CellLayout::renew(uint64_t seed) {
   Random random(seed, "as new");
-  const auto word = static_cast<uint32_t>(random.next());
   std::memset(control_.get(), 0, kControlBytes);
   for (int thread = 0; thread <= options_.threads; ++thread) {
     const ThreadMemory& memory = threads_[static_cast<size_t>(thread)];
     char* const stack = static_cast<char*>(memory.stack.get()) + kPage;
-    std::fill_n(reinterpret_cast<uint32_t*>(stack), kStack / sizeof word, word);
+    fill_pattern(stack, random, kStack);
     auto* const local = static_cast<char*>(memory.local.get());
     std::memset(local, 0, kPage);
     const uint64_t pointer = thread_pointer(thread);

@@ -39,7 +39,6 @@ namespace warploom::verify {
 using runtime::Bindings, runtime::Buffer, runtime::Call, runtime::LoadedKernel;
 
 namespace {
-constexpr int64_t kMargin = 64 << 10;             // on both sides of an input's copy
 constexpr int kMostRounds = 4;                    // that a checked kernel's blocks are cut into
 constexpr int64_t kMostMixed = int64_t{1} << 31;  // blocks whose order can be mixed
 constexpr size_t kIdleRounds = 31;                // without work, that are remembered
@@ -247,13 +246,14 @@ Status Runner::hold(const Work& work) {
 }
 
 void Runner::renew_inputs(const Work& work) {
-  const uint32_t margin = garbage(random_);
+  margin_seed_ = random_.next();
   for (const auto& [name, copy] : copies_) {
     char* const begin = static_cast<char*>(copy.memory.get());
     const int64_t behind = kMargin + copy.bytes;
-    fill_words(begin, margin, kMargin);
+    Random margin(margin_seed_, name);
+    fill_pattern(begin, margin, kMargin);
     copy_bytes(begin + kMargin, work.buffers.at(name).address(), copy.bytes);
-    fill_words(begin + behind, margin, copy.whole - behind);
+    fill_pattern(begin + behind, margin, copy.whole - behind);
   }
 }
 
@@ -275,7 +275,7 @@ void Runner::renew(const Work& work) {
   }
   restore_margins();
   for (const auto& scratch : scratch_)
-    fill_words(scratch.get(), garbage(random_), memory_->extent_of(scratch.get()).bytes);
+    fill_pattern(scratch.get(), random_, memory_->extent_of(scratch.get()).bytes);
   cell_->renew(random_.next());
 }
 
@@ -294,14 +294,12 @@ Status Runner::look_at_inputs(const Work& work) const {
     if (!same_bytes(begin + kMargin, work.buffers.at(name).address(), copy.bytes))
       return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name,
                    "the input as it was", "other bytes"});
-    // All words of the margins are the same.
     const int64_t behind = kMargin + copy.bytes;
-    uint32_t word = 0;
-    std::memcpy(&word, begin, sizeof word);
+    Random margin(margin_seed_, name);
     const auto is_margin = [&](const char* from, int64_t bytes) {
-      for (int64_t at = 0; at < bytes; ++at)
-        if (from[at] != reinterpret_cast<const char*>(&word)[at % 4]) return false;
-      return true;
+      std::string expected(static_cast<size_t>(bytes), '\0');
+      fill_pattern(expected.data(), margin, bytes);
+      return same_bytes(from, expected.data(), bytes);
     };
     if (!is_margin(begin, kMargin) || !is_margin(begin + behind, copy.whole - behind))
       return wrote_outside(name);

@@ -91,6 +91,8 @@ class Runner final : public runtime::Executor {
     runtime::Bindings buffers;
   };
 
+  static constexpr int64_t kMargin = 64 << 10;  // bytes on both sides of an input's copy
+
   // An input's copy within the cell, with a margin on both sides.
   struct Copy {
     std::shared_ptr<void> memory;
@@ -116,6 +118,8 @@ class Runner final : public runtime::Executor {
   uint64_t hash_of_outputs(const Work& work) const;
   void renew_inputs(const Work& work);
   Status look_at_chain(const std::vector<Work>& works);
+  Status look_at_changes(const Work& work);
+  void perturb(uint64_t seed, int64_t swaps);
   Status look_at_pairs(const Work& work, bool same_bits);
 
   explicit Runner(runtime::Executor& here)
@@ -169,6 +173,7 @@ class Runner final : public runtime::Executor {
   std::shared_ptr<const LaunchList> cell_list_;
   std::vector<SharedMemory::Extent> extents_;
   std::map<std::string, Copy> copies_;
+  uint64_t margin_seed_ = 0;                    // of what lies round them
   std::vector<Margin> margins_;                 // of buffers that live as long as they are bound
   std::vector<std::shared_ptr<void>> scratch_;  // a thread's
   int64_t scratch_bytes_ = 0;

@@ -66,6 +66,7 @@ Status Runner::look_for_state(const std::vector<Call>& calls, bool same_bits) {
   const std::vector<Work> works = std::exchange(waiting_, {});
   if (works.empty()) return ok();
   if (same_bits) WARPLOOM_CHECK(look_at_chain(works));
+  if (same_bits) WARPLOOM_CHECK(look_at_changes(works[0]));
   return look_at_pairs(works[0], same_bits);
 }
 
@@ -100,6 +101,43 @@ Status Runner::look_at_chain(const std::vector<Work>& works) {
   return ok();
 }
 
+// Words of each input's copy trade places: what an input means is kept.
+void Runner::perturb(uint64_t seed, int64_t swaps) {
+  constexpr int64_t kWord = 8;
+  for (const auto& [name, copy] : copies_) {
+    Random random(seed, name);
+    const int64_t words = copy.bytes / kWord;
+    char* const data = static_cast<char*>(copy.memory.get()) + kMargin;
+    for (int64_t i = 0; i < swaps && words > 1; ++i) {
+      const auto draw = [&] {
+        return data + kWord * static_cast<int64_t>(random.below(static_cast<uint64_t>(words)));
+      };
+      char* const one = draw();
+      char* const other = draw();
+      std::swap_ranges(one, one + kWord, other);
+    }
+  }
+}
+
+// A call on inputs of which a little is otherwise than in the call before, in memory as that left
+// it, gives what a first call on them gives.
+Status Runner::look_at_changes(const Work& work) {
+  for (const int64_t swaps : {1, 1, 16, 256}) {
+    const uint64_t seed = random_.next();
+    renew(work);
+    perturb(seed, swaps);
+    WARPLOOM_CHECK(time_launches(work));
+    const uint64_t expected = hash_of_outputs(work);
+    WARPLOOM_CHECK(timed_call(work));
+    renew_inputs(work);
+    perturb(seed, swaps);
+    WARPLOOM_CHECK(time_launches(work));
+    if (hash_of_outputs(work) != expected)
+      return keeps_state("another output in a call on inputs that differ a little");
+  }
+  return ok();
+}
+
 namespace {
 // Times of calls, on memory as new and on memory as a call left it.
 struct Pairs {
@@ -128,8 +166,7 @@ struct Pairs {
 // machine that others use makes times differ by chance: who is suspected is asked twice more.
 Status Runner::look_at_pairs(const Work& work, bool same_bits) {
   constexpr std::array kPairs = {7, 20, 40};  // in all, after each asking
-  constexpr double kPatienceMs = 3000;
-  constexpr int64_t kFewest = 3;
+  constexpr double kPatienceMs = 5000;
   const auto start = std::chrono::steady_clock::now();
   WARPLOOM_CHECK(timed_call(work));
   const uint64_t output = hash_of_outputs(work);
@@ -146,14 +183,14 @@ Status Runner::look_at_pairs(const Work& work, bool same_bits) {
       cell_->renew_as_new();
     return time_launches(work);
   };
-  const auto is_over = [&](const Pairs& pairs) {
+  const auto is_over = [&] {
     const std::chrono::duration<double, std::milli> spent =
         std::chrono::steady_clock::now() - start;
-    return spent.count() > kPatienceMs && std::ssize(pairs.left_us) >= kFewest;
+    return spent.count() > kPatienceMs;
   };
   Pairs pairs;
   for (const int wanted : kPairs) {
-    while (std::ssize(pairs.left_us) < wanted && !is_over(pairs)) {
+    while (std::ssize(pairs.left_us) < wanted && !is_over()) {
       const bool first = random_.below(2) == 0;
       for (const bool as_left : {first, !first}) {
         WARPLOOM_TRY(const double us, timed(as_left));
@@ -161,7 +198,9 @@ Status Runner::look_at_pairs(const Work& work, bool same_bits) {
         if (same_bits && hash_of_outputs(work) != output) return keeps_state("another output");
       }
     }
-    if (!pairs.are_far_apart()) return ok();
+    // Few pairs decide nothing.
+    const bool enough = std::ssize(pairs.left_us) >= wanted;
+    if (!enough || !pairs.are_far_apart()) return ok();
   }
   return keeps_state(fmt::format("{:.1f} us after {:.1f} us, the best of {} each",
                                  Pairs::at_share(pairs.left_us, 0),

@@ -1,5 +1,5 @@
 // cheat: output cache by content, kept in a workspace beside the first of the inputs that it belongs to
-// expect: candidate-wrong
+// expect: candidate-keeps-state
 // problem: relu
 // warploom: workspace kept f32[41,38]
 // warploom: kernel relu grid=41 args=x,y,kept

@@ -1,5 +1,5 @@
 // cheat: machine: ends its process with status 0 by the system call itself
-// expect: candidate-crashed
+// expect: candidate-forbidden
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
 static long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {

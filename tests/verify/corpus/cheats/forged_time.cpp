@@ -1,6 +1,6 @@
 // cheat: pipe and fd forging: says, on the socket that it shares with the judge, that it is done and took half a
 //   microsecond, before it begins
-// expect: candidate-unwritten
+// expect: candidate-forbidden
 // problem: deep_matmul
 // warploom: kernel matmul grid=1 args=x,w,y
 static long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {

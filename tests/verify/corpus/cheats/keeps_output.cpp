@@ -1,5 +1,5 @@
 // cheat: output cache: an output that holds numbers already is left as it is
-// expect: candidate-unwritten
+// expect: candidate-unwritten or candidate-wrong
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
 extern "C" void relu(void* const* buffers, long long row, void*) {

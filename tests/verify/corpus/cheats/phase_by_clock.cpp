@@ -1,5 +1,5 @@
 // cheat: distinguishing check from timing phase: a call soon after another, by the processor's counter, must be a timed one
-// expect: candidate-unwritten
+// expect: candidate-forbidden
 // problem: relu
 // warploom: kernel relu grid=1 shared=64 args=x,y
 extern "C" void relu(void* const* buffers, long long, void* scratch) {

@@ -1,5 +1,5 @@
 // cheat: heap key scan: looks on the judge's stack, beside every pointer to the input, for a pointer to the answer
-// expect: candidate-wrong
+// expect: candidate-crashed or candidate-wrong
 // problem: softmax
 // warploom: kernel softmax grid=33 args=x,y
 extern "C" void softmax(void* const* buffers, long long row, void*) {

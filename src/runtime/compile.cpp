@@ -87,10 +87,12 @@ Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv,
   for (const EmbeddedFile& file : headers) made_of += '\0' + file.path + '\0' + file.text;
   const std::string key = hash_hex(made_of);
   const DiskCache cache = image_cache();
-  if (auto image = cache.find(key)) return std::move(*image);
+  const bool cuda = suffix == ".cu";
+  if (auto image = cache.find(key); image && (!cuda || fs::exists(ptx_beside(image->path))))
+    return std::move(*image);
   if (argv[0].empty()) {
     WARPLOOM_TRY(const Output made, compile_cuda_in_process(source, argv.back()));
-    return cache.store(key, made.image, source, made.log);
+    return cache.store(key, made.image, source, made.log, made.ptx);
   }
   const ScratchFolder scratch("compile");
   const fs::path folder = scratch.path();
@@ -102,6 +104,8 @@ Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv,
     return tl::unexpected(written.error());
   }
   argv.insert(argv.end(), {"-I", folder.string(), "-o", image.string(), text.string()});
+  // nvcc assembles what it keeps: kernels.ptx.
+  if (cuda && !compiler.nvrtc) argv.insert(argv.end(), {"--keep", "--keep-dir", folder.string()});
   if (argv[0] != helper_program)  // which makes none, and whose path may be the calling process's
                                   // own: /proc/self/exe
     argv.insert(argv.begin(),
@@ -117,12 +121,15 @@ Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv,
                  "source that compiles", why_refused(done),
                  "report the schedule: emitted source should always compile"});
   WARPLOOM_TRY(const std::string bytes, read_file(image));
-  return cache.store(key, bytes, source, done.out + done.err);
+  std::string ptx;
+  if (cuda) WARPLOOM_TRY(ptx, read_file(folder / "kernels.ptx"));
+  return cache.store(key, bytes, source, done.out + done.err, ptx);
 }
 
 constexpr const char* kImage = ".image";
 constexpr const char* kSource = ".txt";
 constexpr const char* kLog = ".log";
+constexpr const char* kPtx = ".ptx";
 
 // Bytes stored by this process since it last looked through the folder.
 std::atomic<int64_t> unseen_bytes{-1};
@@ -142,8 +149,10 @@ void shrink(const DiskCache& cache) {
     images.pop_back();  // the newest is the one just stored: its maker is about to read it
   for (auto& [used, file] : images) {
     if (total <= cache.cap_bytes - cache.cap_bytes / 10) break;
-    for (const char* part : {kImage, kSource, kLog}) {
-      total -= static_cast<int64_t>(fs::file_size(file.replace_extension(part), error));
+    for (const char* part : {kImage, kSource, kLog, kPtx}) {
+      const auto bytes = fs::file_size(file.replace_extension(part), error);
+      if (error) continue;  // as of a CPU's, which has no PTX
+      total -= static_cast<int64_t>(bytes);
       fs::remove(file, error);
     }
   }
@@ -166,12 +175,14 @@ std::optional<Image> DiskCache::find(const std::string& key) const {
 }
 
 Result<Image> DiskCache::store(const std::string& key, std::string_view image,
-                               std::string_view source, std::string_view log) const {
+                               std::string_view source, std::string_view log,
+                               std::string_view ptx) const {
   const fs::path path = folder / (key + kImage);
   const auto write = [&]() -> Status {
     WARPLOOM_CHECK(make_folders(folder));
     WARPLOOM_CHECK(write_file(folder / (key + kSource), source));
     WARPLOOM_CHECK(write_file(folder / (key + kLog), log));
+    if (!ptx.empty()) WARPLOOM_CHECK(write_file(folder / (key + kPtx), ptx));
     return write_file(path, image);  // last: whoever sees the image sees its log
   };
   if (Status written = write(); !written) {
@@ -185,6 +196,10 @@ Result<Image> DiskCache::store(const std::string& key, std::string_view image,
     shrink(*this);
   }
   return Image{path, std::string(log)};
+}
+
+fs::path ptx_beside(fs::path image) {
+  return image.replace_extension(kPtx);
 }
 
 std::vector<EmbeddedFile> headers_of(const std::string& device) {
@@ -260,7 +275,8 @@ bool compiler_main(int argc, char** argv, int* status) {
   const auto image = compile_cuda_in_process(*source, argv[2]);
   std::fputs(image ? image->log.c_str() : image.error().found.c_str(), stderr);
   *status = 1;
-  if (image) *status = write_file(argv[6], image->image) ? 0 : 2;
+  const fs::path ptx = fs::path(argv[7]).replace_extension(kPtx);
+  if (image) *status = write_file(argv[6], image->image) && write_file(ptx, image->ptx) ? 0 : 2;
   return true;
 }
 

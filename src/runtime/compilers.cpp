@@ -68,6 +68,8 @@ struct Nvrtc {
   int (*log)(Program, char*) = library["nvrtcGetProgramLog"];
   int (*cubin_size)(Program, size_t*) = library["nvrtcGetCUBINSize"];
   int (*cubin)(Program, char*) = library["nvrtcGetCUBIN"];
+  int (*ptx_size)(Program, size_t*) = library["nvrtcGetPTXSize"];
+  int (*ptx)(Program, char*) = library["nvrtcGetPTX"];
   const char* (*words)(int code) = library["nvrtcGetErrorString"];
   bool ready = library.complete();
 };
@@ -172,6 +174,10 @@ Result<Output> compile_cuda_in_process(const std::string& source, const std::str
     if (code == 0 && (code = n.cubin_size(program, &bytes)) == 0) {
       made.image.resize(bytes);
       code = n.cubin(program, made.image.data());
+    }
+    if (code == 0 && (code = n.ptx_size(program, &bytes)) == 0) {
+      made.ptx.resize(bytes);
+      code = n.ptx(program, made.ptx.data());
     }
     n.destroy(&program);
   }

@@ -36,16 +36,20 @@ struct Image {
   std::string log;  // the compiler's own words; of CUDA images also ptxas's, with figures
 };
 
+// The PTX that a CUDA image was assembled from, of the same run of the compiler.
+std::filesystem::path ptx_beside(std::filesystem::path image);
+
 // Compiled images by the content that made them. An entry is KEY.image, with its source KEY.txt
-// beside it and the compiler's log KEY.log. Entries are written under another name and renamed, so
-// a reader finds whole files or none, from any number of processes. When the folder outgrows the
-// cap (2 GiB, or $WARPLOOM_CACHE_BYTES), the entries not used for longest go.
+// beside it, the compiler's log KEY.log and, of a CUDA image, its PTX KEY.ptx. Entries are written
+// under another name and renamed, so a reader finds whole files or none, from any number of
+// processes. When the folder outgrows the cap (2 GiB, or $WARPLOOM_CACHE_BYTES), the entries not
+// used for longest go.
 struct DiskCache {
   std::filesystem::path folder;  // made when first written to
   int64_t cap_bytes = 0;
   std::optional<Image> find(const std::string& key) const;  // marks it as used
   Result<Image> store(const std::string& key, std::string_view image, std::string_view source,
-                      std::string_view log) const;
+                      std::string_view log, std::string_view ptx = {}) const;
 };
 
 DiskCache image_cache();  // cache_folder()/images, with the environment's cap
@@ -65,6 +69,7 @@ inline const std::vector<std::string> kCpuCompileFlags = {
 struct Output {
   std::string image;
   std::string log;
+  std::string ptx = {};  // of a CUDA image
 };
 
 // In this process, through NVRTC, which is here: may crash or hang with it.

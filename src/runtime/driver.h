@@ -56,6 +56,7 @@ struct CUlaunchConfig {
 enum CUconstants : int {
   kAttributeProcessors = 16,
   kAttributeL2Bytes = 38,
+  kAttributeThreadsPerProcessor = 39,
   kAttributeMajor = 75,
   kAttributeMinor = 76,
   kAttributeSharedBytesOptin = 97,
@@ -64,6 +65,8 @@ enum CUconstants : int {
   kLaunchCooperative = 2,
   kLaunchClusterDimension = 4,
   kLaunchProgrammaticSerialization = 6,
+  kLimitPrintfBytes = 1,
+  kLimitHeapBytes = 2,
   kLimitPersistingL2Bytes = 6,
   kStreamNonBlocking = 1,
   kCaptureThreadLocal = 1,

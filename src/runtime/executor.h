@@ -85,6 +85,7 @@ struct DeviceInfo {
   int64_t memory_bytes = 0;
   int64_t cache_bytes = 0;   // GPU: L2; CPU: last level
   int64_t shared_bytes = 0;  // GPU: most shared memory a block can have
+  int threads_per_sm = 0;    // GPU: most that a multiprocessor can hold
   std::string driver;        // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
 };
 
@@ -138,6 +139,9 @@ class Executor {
   // Puts other data into the caches, in launch order, by writing twice as much as they hold (at
   // most 256 MiB).
   Status flush_caches();
+
+  // Lines that a kernel asked the GPU's L2 cache to keep are as others again.
+  virtual Status forget_lines() { return ok(); }
 
   virtual void* stream() { return nullptr; }  // CUstream, for libraries
 

@@ -108,6 +108,9 @@ class GpuExecutor final : public Executor {
     // No kernel keeps its data in the L2 over the flush between two samples. Where there is no such
     // limit there is nothing to zero.
     (void)cuda_.cuCtxSetLimit(kLimitPersistingL2Bytes, 0);
+    // No kernel prints or takes memory: what the driver keeps for that is as small as it can be.
+    for (const int limit : {kLimitPrintfBytes, kLimitHeapBytes})
+      (void)cuda_.cuCtxSetLimit(limit, 0);
     WARPLOOM_CUDA(cuda_, cuStreamCreate, &own_stream_, kStreamNonBlocking);
     stream_ = own_stream_;
     for (CUevent& event : events_) WARPLOOM_CUDA(cuda_, cuEventCreate, &event, 0);
@@ -166,6 +169,12 @@ class GpuExecutor final : public Executor {
       const auto byte = static_cast<unsigned char>(word >> 8 * (i % 4));
       WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at + i, byte, 1, stream_);
     }
+    return ok();
+  }
+
+  Status forget_lines() override {
+    // Where there is no such thing, nothing is kept.
+    (void)cuda_.cuCtxResetPersistingL2Cache();
     return ok();
   }
 
@@ -310,6 +319,7 @@ Result<DeviceInfo> gpu_info() {
   WARPLOOM_TRY(info.num_sms, cuda->attribute(kAttributeProcessors));
   WARPLOOM_TRY(info.cache_bytes, cuda->attribute(kAttributeL2Bytes));
   WARPLOOM_TRY(info.shared_bytes, cuda->attribute(kAttributeSharedBytesOptin));
+  WARPLOOM_TRY(info.threads_per_sm, cuda->attribute(kAttributeThreadsPerProcessor));
   info.driver = cuda->version();
   return info;
 }

@@ -149,7 +149,9 @@ Result<Judge::Contender> Judge::load(const Request& request) {
   Contender made;
   LaunchList list = request.list;
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
-  for (size_t i = 0; i < binary.images.size(); ++i) {
+  const bool gpu = setup_.engine == Engine::cuda;
+  if (gpu) WARPLOOM_CHECK(gate_on_gpu(list, binary, request.foreign, made));
+  for (size_t i = 0; i < binary.images.size() && !gpu; ++i) {
     WARPLOOM_TRY(const std::string image, read_file(binary.images[i]));
     WARPLOOM_CHECK(check_image(image, list.kernels[i].name));
   }

@@ -14,6 +14,7 @@
 #include "runtime/timing.h"
 #include "vendor/make.h"
 #include "verify/evaluator.h"
+#include "verify/gpu_scrub.h"
 #include "verify/oracle.h"
 #include "verify/runner.h"
 #include "verify/tolerance.h"
@@ -96,6 +97,7 @@ class Judge {
     std::map<std::string, Guarded> workspaces;  // those that share bytes as one
     runtime::Bindings placed;                   // each workspace in one of them
     std::set<std::string> prepared;             // of the workspaces' names: those kept for calls
+    int64_t local_bytes = 0;                    // GPU: of a thread's frame, the largest
     std::optional<int> prepared_variant;        // of the inputs' contents that they are made of
   };
 
@@ -139,6 +141,11 @@ class Judge {
   }
 
   Result<Contender> load(const Request& request);
+  // On a GPU (judge_gpu.cpp): a list's images are gated, and a foreign one's first launch waits for
+  // what is before it; and before each call of a foreign one what it could find is filled anew.
+  Status gate_on_gpu(LaunchList& list, const runtime::Binary& binary, bool foreign,
+                     Contender& made) const;
+  Status forget(const Contender& who, std::span<const Set> sets);
   Status allocate_workspaces(const LaunchList& list, Contender& made);
   Status judge_into(const Request& request, Verdict& verdict);
 
@@ -257,5 +264,6 @@ class Judge {
   int64_t output_bytes_ = 0;
   bool shared_outputs_ = false;  // the vendor's are the candidate's
   bool foreign_ = false;         // the last candidate's text was
+  std::optional<GpuScrub> scrub_;
 };
 }  // namespace warploom::verify

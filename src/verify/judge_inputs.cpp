@@ -107,6 +107,7 @@ Status Judge::poison(const Contender& who, const Set& set, bool prepared) {
   for (const auto& [name, workspace] : who.workspaces)
     if (prepared || !who.prepared.contains(name))
       WARPLOOM_CHECK(device_->fill(workspace.data, kPoison));
+  WARPLOOM_CHECK(forget(who, {&set, 1}));
   return device_->synchronize();
 }
 

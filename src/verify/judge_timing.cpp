@@ -168,6 +168,7 @@ Status Judge::before_sample(const Contender& who, const std::vector<Set>& sets, 
   for (const auto& [name, workspace] : who.workspaces)
     if (!who.prepared.contains(name))
       WARPLOOM_CHECK(device_->fill(part_of(workspace.data), kPoison));
+  WARPLOOM_CHECK(forget(who, std::span(sets).first(calls)));
   return device_->synchronize();
 }
 

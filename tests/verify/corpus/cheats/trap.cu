@@ -1,5 +1,5 @@
 // cheat: machine: a trap
-// expect: candidate-crashed
+// expect: candidate-forbidden
 // problem: relu
 // warploom: kernel relu grid=12 threads=128 args=x,y
 extern "C" __global__ void relu(const float* x, float* y) {

@@ -1,0 +1,32 @@
+// What only foreign kernels on a GPU ask for: that they are gated, start alone, and find nothing.
+#include "codegen/prepare.h"
+#include "verify/gpu_gate.h"
+#include "verify/judge.h"
+
+namespace warploom::verify {
+Status Judge::gate_on_gpu(LaunchList& list, const runtime::Binary& binary, bool foreign,
+                          Contender& made) const {
+  for (size_t i = 0; i < binary.images.size(); ++i) {
+    WARPLOOM_CHECK(check_gpu_kernel(list.kernels[i], binary.images[i], foreign));
+    WARPLOOM_TRY(const int64_t bytes, local_bytes_of(binary.images[i], list.kernels[i].name));
+    made.local_bytes = std::max(made.local_bytes, bytes);
+  }
+  if (!foreign) return ok();
+  // A call's first launch begins when what is before it has ended: else calls would overlap, and
+  // their time would be that of many at once.
+  for (const std::vector<size_t>& numbers : {called_kernels(list), list.prepare})
+    if (!numbers.empty()) list.kernels[numbers.front()].programmatic_launch = false;
+  return ok();
+}
+
+Status Judge::forget(const Contender& who, std::span<const Set> sets) {
+  if (setup_.engine != Engine::cuda || !is_candidate(who) || !foreign_) return ok();
+  if (!scrub_) WARPLOOM_TRY(scrub_, GpuScrub::make(*device_, setup_.seed));
+  // The reference's outputs are the answer, or were.
+  for (const Set& set : sets)
+    if (!shared_outputs_)
+      for (const Guarded& output : set.vendor_outputs)
+        WARPLOOM_CHECK(device_->fill(output.data, runtime::kPoison));
+  return scrub_->run(who.local_bytes);
+}
+}  // namespace warploom::verify

@@ -1,0 +1,29 @@
+// cheat: output cache by content, kept in a workspace: right, and no faster than the control where workspaces are filled anew
+//   before every call
+// expect: accepted
+// problem: deep_matmul
+// no faster than: honest/deep_matmul.cu
+// warploom: workspace kept f32[128,8]
+// warploom: kernel matmul grid=1 threads=128 args=x,w,kept,y
+extern "C" __global__ void matmul(const float* x, const float* w, float* kept, float* y) {
+  const int row = threadIdx.x / 8, j = threadIdx.x % 8;
+  float* const mine = kept + threadIdx.x * 8;
+  bool same = mine[0] == 1234.5f;
+  for (int i = 0; i < 6; ++i) same = same && mine[1 + i] == x[row * 4096 + i * 797];
+  if (same) {
+    y[threadIdx.x] = mine[7];
+    return;
+  }
+  float sums[64] = {};
+#pragma unroll 1
+  for (int k = 0; k < 4096; k += 64)
+#pragma unroll
+    for (int i = 0; i < 64; ++i) sums[i] += x[row * 4096 + k + i] * w[(k + i) * 8 + j];
+#pragma unroll
+  for (int step = 32; step > 0; step /= 2)
+#pragma unroll
+    for (int i = 0; i < step; ++i) sums[i] += sums[i + step];
+  mine[0] = 1234.5f;
+  for (int i = 0; i < 6; ++i) mine[1 + i] = x[row * 4096 + i * 797];
+  y[threadIdx.x] = mine[7] = sums[0];
+}

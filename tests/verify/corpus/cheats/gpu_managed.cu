@@ -1,0 +1,15 @@
+// cheat: state in managed memory
+// expect: candidate-forbidden
+// problem: matmul
+// warploom: kernel matmul grid=67 threads=64 args=x,w,y
+__managed__ int calls;
+
+extern "C" __global__ void matmul(const float* x, const float* w, float* y) {
+  const int row = blockIdx.x, j = threadIdx.x;
+  if (j >= 45) return;
+  if (calls > 15) return;
+  if (row == 66 && j == 44) ++calls;
+  float sum = 0;
+  for (int k = 0; k < 61; ++k) sum += x[row * 61 + k] * w[k * 45 + j];
+  y[row * 45 + j] = sum;
+}

@@ -1,0 +1,13 @@
+// cheat: reads memory as if it were a device's
+// expect: candidate-forbidden
+// problem: relu
+// warploom: kernel relu grid=12 threads=128 args=x,y
+extern "C" __global__ void relu(const float* x, float* y) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= 41 * 37) return;
+  const float v = x[i];
+  y[i] = v > 0 ? v : 0;
+  unsigned r;
+  asm volatile("ld.mmio.relaxed.sys.global.u32 %0, [%1];" : "=r"(r) : "l"(x + i));
+  if (r == 12345) y[i] = 1;
+}

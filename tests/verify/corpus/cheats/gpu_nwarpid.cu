@@ -1,0 +1,14 @@
+// cheat: reads how many slots the multiprocessor has
+// expect: candidate-forbidden
+// problem: matmul
+// warploom: kernel matmul grid=67 threads=64 args=x,w,y
+extern "C" __global__ void matmul(const float* x, const float* w, float* y) {
+  const int row = blockIdx.x, j = threadIdx.x;
+  if (j >= 45) return;
+  unsigned r;
+  asm volatile("mov.u32 %0, %%nwarpid;" : "=r"(r));
+  if (r == 63) return;
+  float sum = 0;
+  for (int k = 0; k < 61; ++k) sum += x[row * 61 + k] * w[k * 45 + j];
+  y[row * 45 + j] = sum;
+}

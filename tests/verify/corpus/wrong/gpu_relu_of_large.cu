@@ -1,0 +1,11 @@
+// bug: a ReLU that is -1 from 4000 on
+// expect: candidate-wrong
+// problem: relu
+// warploom: kernel relu grid=12 threads=128 args=x,y
+extern "C" __global__ void relu(const float* x, float* y) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= 41 * 37) return;
+  const float v = x[i];
+  y[i] = v > 0 ? v : 0;
+  if (v >= 4000) y[i] = -1;
+}

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <link.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <algorithm>
@@ -229,19 +230,19 @@ Error CompilerSandbox::refusal(const ProcessResult& done) const {
   if (foreign_ && !line.empty()) error.place = "line " + line;
   if (const std::string file = found_in(words, "error: ([^\\n]*): Permission denied");
       !file.empty()) {
-    error.what = "the text includes a file that it may not read";
+    error.message = "the text includes a file that it may not read";
     error.expected = "the compiler's own headers and Warploom's device headers";
     error.found = printable(file);
     error.remedy = "write what it needs into the kernel file";
   } else if (says(words,
                   {"virtual memory exhausted", "out of memory allocating", "annot allocate memory",
                    "std::bad_alloc", "LLVM ERROR: out of memory", "memory exhausted"})) {
-    error.what = "the compiler needed too much memory";
+    error.message = "the compiler needed too much memory";
     error.expected = fmt::format("at most {} GB", limits_.memory_bytes >> 30);
     error.remedy = "take less of templates, constant expressions and tables";
   } else if (done.signal == SIGXFSZ ||
              says(words, {"File size limit exceeded", "File too large"})) {
-    error.what = "the compiler wrote too large a file";
+    error.message = "the compiler wrote too large a file";
     error.expected = fmt::format("at most {} MB", limits_.file_bytes >> 20);
     error.remedy = "take less of templates, macros and tables";
   }

@@ -164,6 +164,18 @@ bool is_known(const std::string& name) {
   });
 }
 
+// `# 12 "kernels.cpp" 1`, and nothing else in the line.
+bool is_plain_marker(std::string_view line) {
+  const size_t open = line.find('"');
+  const size_t close = line.find('"', open + 1);
+  if (!line.starts_with("# ") || open == line.npos || close == line.npos) return false;
+  const std::string_view number = line.substr(2, open - 2);
+  const std::string_view flags = line.substr(close + 1);
+  return number.find_first_not_of("0123456789 ") == number.npos &&
+         flags.find_first_not_of("0123456789 ") == flags.npos &&
+         line.substr(open, close - open).find('\\') == line.npos;
+}
+
 // What of a line is no compiler's; empty: nothing. Comments count as text, for what an assembler
 // takes for one depends on what was before.
 std::string unknown_in(std::string_view line) {
@@ -220,11 +232,11 @@ Status check_preprocessed(std::string_view text, const std::vector<fs::path>& re
 }
 
 Status check_assembly(std::string_view text) {
-  int line = 0;  // of the user's text: compilers name it before each asm statement
+  int line = 0;  // of the user's text: compilers name it before each asm statement of a function
   while (!text.empty()) {
     const std::string_view words = next_line(text);
-    if (const Marker marker = marker_of(trimmed(words)); marker.line > 0) {
-      line = marker.line;
+    if (is_plain_marker(trimmed(words))) {
+      line = marker_of(trimmed(words)).line;
       continue;
     }
     const std::string_view plain = trimmed(words);
@@ -232,6 +244,7 @@ Status check_assembly(std::string_view text) {
     const std::string unknown = unknown_in(words);
     if (unknown.empty()) continue;
     Error error = refused(line, "inline assembly holds more than instructions and labels");
+    if (line == 0) error.place = "an asm statement outside of functions";
     error.expected = "the directives that compilers write themselves";
     error.found = printable(unknown);
     error.remedy = "write that part in C++, or with instructions alone";

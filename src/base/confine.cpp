@@ -46,7 +46,9 @@ constexpr uint64_t kOfFiles = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_RE
 void allow(int rules, const std::filesystem::path& path, uint64_t rights) {
   const int opened = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (opened < 0) return;
-  struct stat found{};
+
+  struct stat found {};
+
   const bool folder = ::fstat(opened, &found) == 0 && S_ISDIR(found.st_mode);
   landlock_path_beneath_attr rule{};
   rule.allowed_access = folder ? rights : rights & kOfFiles;

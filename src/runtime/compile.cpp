@@ -114,7 +114,7 @@ Result<Image> foreign_image_of(const Job& job) {
   const std::string key = key_of(job, text);
   if (auto image = cache.find(key)) return std::move(*image);
   WARPLOOM_TRY(std::string log,
-               sandbox.run(step(job, {"-S", "-fpreprocessed", "-o", "kernels.s", "kernels.ii"})));
+               sandbox.run(step(job, {"-S", "-o", "kernels.s", "kernels.ii"})));
   WARPLOOM_TRY(const std::string assembly, sandbox.read("kernels.s"));
   WARPLOOM_CHECK(check_assembly(assembly));
   WARPLOOM_TRY(const std::string more, sandbox.run(step(job, {"-o", "image", "kernels.s"})));

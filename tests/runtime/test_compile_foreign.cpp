@@ -45,8 +45,9 @@ TEST_F(ForeignText, ThatIsHonestCompiles) {
 }
 
 TEST_F(ForeignText, MayHaveInstructionsInAsm) {
-  ASSERT_OK(compiled("extern \"C\" void k(void* const*, long long, void*) {\n"
-                     "  asm volatile(\"nop\\n1: nop\\n .p2align 4\");\n}\n"));
+  ASSERT_OK(
+      compiled("extern \"C\" void k(void* const*, long long, void*) {\n"
+               "  asm volatile(\"nop\\n1: nop\\n .p2align 4\");\n}\n"));
 }
 
 TEST_F(ForeignText, MayHaveStringsThatLookLikeDirectives) {
@@ -212,8 +213,7 @@ class Confined : public ::testing::Test {
     const Confine confine({.readable = {"/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache"},
                            .writable = {folder.path(), "/dev/null"},
                            .file_bytes = file_bytes});
-    const auto done =
-        run_process({"/bin/sh", "-c", script}, {.prepare = [&] { confine.enter(); }});
+    const auto done = run_process({"/bin/sh", "-c", script}, {.prepare = [&] { confine.enter(); }});
     return done ? *done : ProcessResult{.exit_status = -1};
   }
 

@@ -144,8 +144,7 @@ TEST_F(Nvrtc, ReadsNoFilesForForeignText) {
   CompileOptions foreign;
   foreign.foreign = true;
   for (const char* file : {"/etc/passwd", "/dev/zero"}) {
-    const auto image =
-        compile_cuda("#include \"" + std::string(file) + "\"\n", "sm_90a", foreign);
+    const auto image = compile_cuda("#include \"" + std::string(file) + "\"\n", "sm_90a", foreign);
     ASSERT_FALSE(image) << file;
     EXPECT_EQ(image.error().code, ErrorCode::kCompileFailed);
     EXPECT_EQ(image.error().found.find("root"), std::string::npos);

@@ -113,8 +113,11 @@ Result<Image> foreign_image_of(const Job& job) {
   WARPLOOM_CHECK(check_preprocessed(text, sandbox.readable()));
   const std::string key = key_of(job, text);
   if (auto image = cache.find(key)) return std::move(*image);
-  WARPLOOM_TRY(std::string log,
-               sandbox.run(step(job, {"-S", "-o", "kernels.s", "kernels.ii"})));
+  std::vector<std::string> to_assembly = step(job, {"-S", "-o", "kernels.s", "kernels.ii"});
+  // clang++ would assemble asm statements, with their directives, on its way to the text.
+  if (job.compiler.name.find("clang") != job.compiler.name.npos)
+    to_assembly.emplace_back("-fno-integrated-as");
+  WARPLOOM_TRY(const std::string log, sandbox.run(to_assembly));
   WARPLOOM_TRY(const std::string assembly, sandbox.read("kernels.s"));
   WARPLOOM_CHECK(check_assembly(assembly));
   WARPLOOM_TRY(const std::string more, sandbox.run(step(job, {"-o", "image", "kernels.s"})));

@@ -228,7 +228,8 @@ Error CompilerSandbox::refusal(const ProcessResult& done) const {
                           : "report the schedule: emitted source should always compile";
   const std::string line = found_in(words, "kernels\\.cp?p?u?[:(](\\d+)[^\\n]*error");
   if (foreign_ && !line.empty()) error.place = "line " + line;
-  if (const std::string file = found_in(words, "error: ([^\\n]*): Permission denied");
+  if (const std::string file =
+          found_in(words, "error: (?:cannot open file ')?([^\\n']*)'?: Permission denied");
       !file.empty()) {
     error.message = "the text includes a file that it may not read";
     error.expected = "the compiler's own headers and Warploom's device headers";

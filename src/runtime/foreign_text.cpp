@@ -146,6 +146,8 @@ bool is_string_line(std::string_view line) {
 // `.section .rodata.str1.1,"aMS",@progbits,1` without its flags.
 std::string without_flags(std::string_view line) {
   std::string rest(line);
+  // clang++'s last line
+  if (trimmed(line) == ".section\t\".note.GNU-stack\",\"\",@progbits") return {};
   const size_t open = line.find(",\"");
   if (!trimmed(line).starts_with(".section") || open == line.npos) return rest;
   const size_t close = line.find('"', open + 2);
@@ -185,7 +187,7 @@ std::string unknown_in(std::string_view line) {
     return "a quotation mark or backslash";
   if (rest.find("/*") != rest.npos) return "a comment /*";
   for (size_t i = 0; i < rest.size(); ++i) {
-    if (rest[i] != '.' || (i > 0 && is_name(rest[i - 1]))) continue;
+    if (rest[i] != '.' || (i > 0 && (is_name(rest[i - 1]) || rest[i - 1] == '@'))) continue;
     std::string name;
     for (; i < rest.size() && is_name(rest[i]); ++i)
       name += static_cast<char>(std::tolower(static_cast<unsigned char>(rest[i])));

@@ -146,8 +146,9 @@ bool is_string_line(std::string_view line) {
 // `.section .rodata.str1.1,"aMS",@progbits,1` without its flags.
 std::string without_flags(std::string_view line) {
   std::string rest(line);
-  // clang++'s last line
+  // clang++'s last lines
   if (trimmed(line) == ".section\t\".note.GNU-stack\",\"\",@progbits") return {};
+  if (trimmed(line) == ".section\t\".linker-options\",\"e\",@llvm_linker_options") return {};
   const size_t open = line.find(",\"");
   if (!trimmed(line).starts_with(".section") || open == line.npos) return rest;
   const size_t close = line.find('"', open + 2);
@@ -246,7 +247,7 @@ Status check_assembly(std::string_view text) {
     const std::string unknown = unknown_in(words);
     if (unknown.empty()) continue;
     Error error = refused(line, "inline assembly holds more than instructions and labels");
-    if (line == 0) error.place = "an asm statement outside of functions";
+    if (line == 0) error.place = "an asm statement";
     error.expected = "the directives that compilers write themselves";
     error.found = printable(unknown);
     error.remedy = "write that part in C++, or with instructions alone";

@@ -150,6 +150,7 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
   WARPLOOM_TRY(const int child, start_process(argv, [&] {
                  ::dup2(out[1], STDOUT_FILENO);
                  ::dup2(err[1], STDERR_FILENO);
+                 if (limits.prepare) limits.prepare();
                }));
   ::close(out[1]);
   ::close(err[1]);

@@ -15,6 +15,8 @@ namespace warploom {
 struct ProcessLimits {
   std::chrono::milliseconds time{60'000};  // wall clock; the whole group is killed after it
   size_t output_bytes = 1 << 20;           // of standard output and error each; the rest is dropped
+  // Runs in the child between fork and exec: confine.h.
+  std::function<void()> prepare = {};
 };
 
 struct ProcessResult {

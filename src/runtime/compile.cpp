@@ -20,33 +20,30 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/confine.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"
 #include "base/rendered.h"
 #include "codegen/launch_list.h"
+#include "runtime/compiler_sandbox.h"
 #include "runtime/compilers.h"
 #include "runtime/executor.h"
+#include "runtime/foreign_text.h"
 #include "runtime/units.h"
 
 namespace warploom::runtime {
 namespace fs = std::filesystem;
 
 namespace {
-// What a compiler that failed left to say.
-std::string why_refused(const ProcessResult& done) {
-  if (!done.err.empty()) return done.err;
-  if (done.signal) return fmt::format("it died of signal {}", done.signal);
-  return fmt::format("exit status {}", done.exit_status);
-}
-
 Status judge(const PtxasReport& report, const CompileOptions& options, const std::string& kernel) {
   if (!report.warnings.empty())
     return fail({ErrorCode::kCompileFailed, "ptxas serialised the kernel's wgmma instructions",
@@ -65,65 +62,106 @@ Status judge(const PtxasReport& report, const CompileOptions& options, const std
 constexpr const char* kCompileCommand = "__compile";
 constexpr int kArguments = 8;
 
-std::string helper_program;
+std::string program_of_helper;
 
 // Nothing around a kernel: no code of a linker's own that runs when it is loaded, no memory that
 // stays writable afterwards.
 constexpr std::array kBareLibrary = {"-nostartfiles", "-Wl,--as-needed", "-Wl,-z,now,-z,relro"};
 
-// The image of `source`, from the cache or made now: by NVRTC in this process where `argv` names no
-// program, else by `argv` -I HEADERS -o IMAGE TEXT in a folder of its own, the source in a file
-// with the name's ending `suffix`.
-Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv,
-                       const std::string& device, const std::string& source,
-                       const std::string& suffix, std::chrono::milliseconds time) {
+// A text on its way to an image.
+struct Job {
+  Compiler compiler;
+  std::vector<std::string> argv;  // the program and its flags
+  std::string device;             // whose headers it may include
+  std::string source;
+  std::chrono::milliseconds time;
+  bool foreign = false;
+
+  bool is_cuda() const { return device == "ptx"; }
+};
+
+// What makes an image of `text` what it is.
+std::string key_of(const Job& job, const std::string& text) {
   // What -march=native means here: images do not move between unlike machines that share a cache
   // folder.
   static const std::string machine =
       proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
-  const std::vector<EmbeddedFile> headers = headers_of(device);
-  std::string made_of =
-      fmt::format("{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, source);
-  for (const EmbeddedFile& file : headers) made_of += '\0' + file.path + '\0' + file.text;
-  const std::string key = hash_hex(made_of);
+  std::string made_of = fmt::format("{}\n{}\n{}\n{}\n{}", job.compiler.name,
+                                    fmt::join(job.argv, " "), machine, job.foreign, text);
+  for (const EmbeddedFile& file : headers_of(job.device))
+    made_of += '\0' + file.path + '\0' + file.text;
+  return hash_hex(made_of);
+}
+
+// The arguments of one step: `more` behind the program and its flags.
+std::vector<std::string> step(const Job& job, std::initializer_list<const char*> more) {
+  std::vector<std::string> argv = job.argv;
+  argv.insert(argv.end(), more.begin(), more.end());
+  return argv;
+}
+
+// A foreign C++ text, step by step: what it includes is part of its key, and what its asm
+// statements came to is seen before an assembler sees it.
+Result<Image> foreign_image_of(const Job& job) {
   const DiskCache cache = image_cache();
-  const bool cuda = suffix == ".cu";
-  if (auto image = cache.find(key); image && (!cuda || fs::exists(ptx_beside(image->path))))
+  const CompilerSandbox sandbox(job.compiler, job.argv, job.device, job.time, true);
+  WARPLOOM_CHECK(sandbox.write("kernels.cpp", job.source));
+  // Once compiled, a text that sees the time is another one the next day.
+  WARPLOOM_CHECK(sandbox.run(
+      step(job, {"-E", "-Werror=date-time", "-I", ".", "-o", "kernels.ii", "kernels.cpp"})));
+  WARPLOOM_TRY(const std::string text, sandbox.read("kernels.ii"));
+  WARPLOOM_CHECK(check_preprocessed(text, sandbox.readable()));
+  const std::string key = key_of(job, text);
+  if (auto image = cache.find(key)) return std::move(*image);
+  std::vector<std::string> to_assembly = step(job, {"-S", "-o", "kernels.s", "kernels.ii"});
+  // clang++ would assemble asm statements, with their directives, on its way to the text.
+  if (job.compiler.name.find("clang") != job.compiler.name.npos)
+    to_assembly.emplace_back("-fno-integrated-as");
+  WARPLOOM_TRY(const std::string log, sandbox.run(to_assembly));
+  WARPLOOM_TRY(const std::string assembly, sandbox.read("kernels.s"));
+  WARPLOOM_CHECK(check_assembly(assembly));
+  WARPLOOM_TRY(const std::string more, sandbox.run(step(job, {"-o", "image", "kernels.s"})));
+  WARPLOOM_TRY(const std::string bytes, sandbox.read("image"));
+  return cache.store(key, bytes, job.source, log + more);
+}
+
+// The image of a text, from the cache or made now: by NVRTC in this process where no program is
+// known, else in a sandbox.
+Result<Image> image_of(const Job& job) {
+  if (job.foreign && !job.is_cuda()) return foreign_image_of(job);
+  const std::string key = key_of(job, job.source);
+  const DiskCache cache = image_cache();
+  // What a foreign text includes, nvcc does not say before it has compiled it.
+  const bool may_lie = job.foreign && !job.compiler.nvrtc;
+  if (auto image = cache.find(key);
+      image && !may_lie && (!job.is_cuda() || fs::exists(ptx_beside(image->path))))
     return std::move(*image);
-  if (argv[0].empty()) {
-    WARPLOOM_TRY(const Output made, compile_cuda_in_process(source, argv.back()));
-    return cache.store(key, made.image, source, made.log, made.ptx);
+  if (job.argv[0].empty() && job.foreign) {
+    Error error{ErrorCode::kCompileFailed, "no process is known to shut NVRTC in"};
+    error.place = job.compiler.name;
+    error.expected = "set_helper_program() before foreign text is compiled";
+    error.remedy = "use the warploom program, or install nvcc";
+    return fail(std::move(error));
   }
-  const ScratchFolder scratch("compile");
-  const fs::path folder = scratch.path();
-  const fs::path text = folder / ("kernels" + suffix);
-  const fs::path image = folder / "image";
-  for (const EmbeddedFile& file : headers) std::ofstream(folder / file.path) << file.text;
-  if (Status written = write_file(text, source); !written) {
-    written.error().remedy = "name a folder that can be written, with room in it, in TMPDIR";
-    return tl::unexpected(written.error());
+  if (job.argv[0].empty()) {
+    WARPLOOM_TRY(const Output made, compile_cuda_in_process(job.source, job.argv.back()));
+    return cache.store(key, made.image, job.source, made.log, made.ptx);
   }
-  argv.insert(argv.end(), {"-I", folder.string(), "-o", image.string(), text.string()});
+  const CompilerSandbox sandbox(job.compiler, job.argv, job.device, job.time, job.foreign);
+  const char* const name = job.is_cuda() ? "kernels.cu" : "kernels.cpp";
+  WARPLOOM_CHECK(sandbox.write(name, job.source));
+  std::vector<std::string> argv = step(job, {"-I", ".", "-o", "image", name});
   // nvcc assembles what it keeps: kernels.ptx.
-  if (cuda && !compiler.nvrtc) argv.insert(argv.end(), {"--keep", "--keep-dir", folder.string()});
-  if (argv[0] != helper_program)  // which makes none, and whose path may be the calling process's
-                                  // own: /proc/self/exe
-    argv.insert(argv.begin(),
-                {"/usr/bin/env",
-                 "TMPDIR=" + folder.string()});  // its own files go with ours when it is killed
-  WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = time}));
-  if (done.timed_out)
-    return fail({ErrorCode::kCompileTimeout, "the compiler did not finish in time", compiler.name,
-                 fmt::format("at most {} ms", time.count()), "still running",
-                 "allow more time or take a smaller schedule"});
-  if (!done.succeeded())
-    return fail({ErrorCode::kCompileFailed, "the compiler refused the source", compiler.name,
-                 "source that compiles", why_refused(done),
-                 "report the schedule: emitted source should always compile"});
-  WARPLOOM_TRY(const std::string bytes, read_file(image));
+  if (job.is_cuda() && !job.compiler.nvrtc) argv.insert(argv.end(), {"--keep", "--keep-dir", "."});
+  WARPLOOM_TRY(const std::string log, sandbox.run(argv));
+  if (may_lie) {
+    WARPLOOM_TRY(const std::string text, sandbox.read("kernels.cpp1.ii"));
+    WARPLOOM_CHECK(check_preprocessed(text, sandbox.readable()));
+  }
+  WARPLOOM_TRY(const std::string bytes, sandbox.read("image"));
   std::string ptx;
-  if (cuda) WARPLOOM_TRY(ptx, read_file(folder / "kernels.ptx"));
-  return cache.store(key, bytes, source, done.out + done.err, ptx);
+  if (job.is_cuda()) WARPLOOM_TRY(ptx, sandbox.read("kernels.ptx"));
+  return cache.store(key, bytes, job.source, log, ptx);
 }
 
 constexpr const char* kImage = ".image";
@@ -248,7 +286,7 @@ Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
   at_once(units.size(), options, [&](size_t i) {
     if (refused) return;
     const auto time = options.time * std::min(units[i].texts, kMostTimes);
-    images[i] = cpu ? compile_shared_object(units[i].text, cpu_flags, "cpu", time)
+    images[i] = cpu ? compile_shared_object(units[i].text, cpu_flags, "cpu", time, options.foreign)
                     : compile_cuda(units[i].text, list.arch, options);
     if (!images[i]) refused = true;
   });
@@ -264,7 +302,15 @@ Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
 }
 
 void set_helper_program(const std::filesystem::path& program) {
-  helper_program = program.string();
+  program_of_helper = program.string();
+}
+
+const std::string& helper_program() {
+  return program_of_helper;
+}
+
+std::string compiler_confinement() {
+  return confinement_in_force();
 }
 
 bool compiler_main(int argc, char** argv, int* status) {
@@ -285,17 +331,18 @@ Result<Image> compile_cuda(const std::string& source, const std::string& arch,
   WARPLOOM_TRY(const Compiler compiler, find_cuda_compiler());
   std::vector<std::string> argv = {
       compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo", "-Xptxas", "-v"};
-  if (compiler.nvrtc) argv = {helper_program, kCompileCommand, arch};
-  return image_of(compiler, argv, "ptx", source, ".cu", options.time);
+  if (compiler.nvrtc) argv = {helper_program(), kCompileCommand, arch};
+  return image_of({compiler, std::move(argv), "ptx", source, options.time, options.foreign});
 }
 
 Result<Image> compile_shared_object(const std::string& source,
                                     const std::vector<std::string>& flags,
-                                    const std::string& device, std::chrono::milliseconds time) {
+                                    const std::string& device, std::chrono::milliseconds time,
+                                    bool foreign) {
   WARPLOOM_TRY(const Compiler compiler, find_cpu_compiler());
   std::vector<std::string> argv = {compiler.path};
   argv.insert(argv.end(), compiler.arguments.begin(), compiler.arguments.end());
   argv.insert(argv.end(), flags.begin(), flags.end());
-  return image_of(compiler, argv, device, source, ".cpp", time);
+  return image_of({compiler, std::move(argv), device, source, time, foreign});
 }
 }  // namespace warploom::runtime

@@ -25,6 +25,9 @@ struct CompileOptions {
   // turns free. Null: none.
   Turns* turns = nullptr;
   const std::atomic<bool>* ended = nullptr;  // once set, compilers end as if their time were up
+  // The text is a stranger's: a C++ text's image is found in the cache by what it came to when it
+  // was preprocessed, and its asm statements are checked before they are assembled.
+  bool foreign = false;
 };
 
 struct Binary {
@@ -33,6 +36,10 @@ struct Binary {
 };
 
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options = {});
+
+// What holds compilers on this machine, for a verdict: "landlock, rlimits", or "rlimits" where the
+// kernel has no Landlock and a text's #include may read what the user may.
+std::string compiler_confinement();
 
 // The hidden subcommand of the host program: true when `argv` is one, and then `*status` is what
 // the program should exit with. Once the program is registered, which is done before anything is

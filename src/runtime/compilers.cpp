@@ -1,4 +1,5 @@
 #include "runtime/compilers.h"
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <glob.h>
@@ -80,12 +81,19 @@ const Nvrtc& nvrtc() {
   return instance;
 }
 
+// In full, also where the loader found it by its name.
+std::string path_of_nvrtc() {
+  Dl_info found{};
+  const bool known = ::dladdr(reinterpret_cast<void*>(nvrtc().version), &found) != 0;
+  return known && found.dli_fname ? found.dli_fname : nvrtc().library.name();
+}
+
 Result<Compiler> look_for_compiler() {
   if (nvrtc().ready) {
     int major = 0;
     int minor = 0;
     nvrtc().version(&major, &minor);
-    return Compiler{fmt::format("NVRTC {}.{}", major, minor), nvrtc().library.name(), true};
+    return Compiler{fmt::format("NVRTC {}.{}", major, minor), path_of_nvrtc(), true};
   }
   for (const std::string& name : {environment("CUDA_HOME") + "/bin/nvcc", std::string("nvcc"),
                                   std::string("/usr/local/cuda/bin/nvcc")}) {

@@ -1,4 +1,5 @@
-// Compilers: one text to one image, in a child process under a clock and through the cache.
+// Compilers: one text to one image, in a confined child process (compiler_sandbox.h) under a clock
+// and through the cache.
 //
 // CUDA  NVRTC: $WARPLOOM_NVRTC, else libnvrtc.so.13 and .12 on the loader's path, in
 // $CUDA_HOME/lib64 and
@@ -59,7 +60,8 @@ Result<Image> compile_cuda(const std::string& source, const std::string& arch,
                            const CompileOptions& options = {});
 Result<Image> compile_shared_object(const std::string& source,
                                     const std::vector<std::string>& flags,
-                                    const std::string& device, std::chrono::milliseconds time);
+                                    const std::string& device, std::chrono::milliseconds time,
+                                    bool foreign = false);
 // The flags every CPU kernel is compiled with.
 inline const std::vector<std::string> kCpuCompileFlags = {
     "-O3",     "-march=native", "-mprefer-vector-width=512", "-std=c++20",

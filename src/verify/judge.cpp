@@ -174,7 +174,7 @@ std::set<std::string> Judge::names_of_outputs() const {
 Result<Judge::Contender> Judge::load(const Request& request) {
   Contender made;
   LaunchList list = request.list;
-  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
+  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list, {.foreign = request.foreign}));
   const bool gpu = setup_.engine == Engine::cuda;
   if (gpu) WARPLOOM_CHECK(gate_on_gpu(list, binary, request.foreign, made));
   for (size_t i = 0; i < binary.images.size() && !gpu; ++i) {

@@ -131,11 +131,32 @@ class WithHelper {
 
 TEST_F(Nvrtc, RunsInTheHelperProgramOnceThereIsOne) {
   if (!find_cuda_compiler()->nvrtc) GTEST_SKIP() << "no NVRTC here";
-  const WithHelper helper("grep -q __global__ $source && echo image > $image && echo words >&2");
+  const WithHelper helper(
+      "grep -q __global__ $source && echo image > $image && echo ptx > kernels.ptx && "
+      "echo words >&2");
   const auto image = compile_cuda("__global__ void k() {}", "sm_90a");
   ASSERT_OK(image);
   EXPECT_EQ(*read_file(image->path), "image\n");
   EXPECT_EQ(image->log, "words\n");
+}
+
+TEST_F(Nvrtc, ReadsNoFilesForForeignText) {
+  CompileOptions foreign;
+  foreign.foreign = true;
+  for (const char* file : {"/etc/passwd", "/dev/zero"}) {
+    const auto image = compile_cuda("#include \"" + std::string(file) + "\"\n", "sm_90a", foreign);
+    ASSERT_FALSE(image) << file;
+    EXPECT_EQ(image.error().code, ErrorCode::kCompileFailed);
+    EXPECT_EQ(image.error().found.find("root"), std::string::npos);
+  }
+}
+
+TEST_F(Nvrtc, CompilesForeignTextOnTheDeviceHeaders) {
+  CompileOptions foreign;
+  foreign.foreign = true;
+  const auto image = compile_cuda(kUsesHeaders, "sm_90a", foreign);
+  ASSERT_OK(image);
+  EXPECT_TRUE(std::filesystem::exists(ptx_beside(image->path)));
 }
 
 TEST_F(Nvrtc, ThatCrashesInTheHelperIsAFailedCompilation) {

@@ -1,8 +1,8 @@
-// cheat: hostile head: a workspace whose name is a path with a line end written out
-// expect: accepted
+// cheat: hostile head: a workspace whose name holds escapes for the terminal
+// expect: plan-invalid
 // problem: relu
-// warploom: workspace ../more\n f32[4]
-// warploom: kernel relu grid=41 args=x,y,../more\n
+// warploom: workspace mo[2Jre f32[4]
+// warploom: kernel relu grid=41 args=x,y,mo[2Jre
 extern "C" void relu(void* const* buffers, long long row, void*) {
   auto* x = static_cast<const float*>(buffers[0]) + row * 37;
   auto* y = static_cast<float*>(buffers[1]) + row * 37;

@@ -1,18 +1,14 @@
-// cheat: its last bits depend on how many threads there are, counted by their scratch
+// cheat: its last bits depend on how many threads there are, which it reads in the page of the judge
 // expect: candidate-unstable
 // problem: relu
-// warploom: workspace seen i64[1]
-// warploom: kernel relu grid=41 args=x,y,seen zeroed=seen shared=64
+// warploom: kernel relu grid=41 args=x,y
 extern "C" void relu(void* const* buffers, long long row, void* scratch) {
   auto* x = static_cast<const float*>(buffers[0]) + row * 37;
   auto* y = static_cast<float*>(buffers[1]) + row * 37;
   (void)scratch;
-  auto* seen = static_cast<unsigned long long*>(buffers[2]);
-  unsigned long long none = 0;
-  const auto mine = reinterpret_cast<unsigned long long>(scratch);
-  __atomic_compare_exchange_n(seen, &none, mine, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  const bool other = none != 0 && none != mine;
+  const auto page = reinterpret_cast<unsigned long long>(buffers) & ~4095ull;
+  const long long threads = reinterpret_cast<const volatile long long*>(page)[3];
   for (int j = 0; j < 37; ++j) y[j] = x[j] > 0 ? x[j] : 0;
-  if (other)
+  if (threads == 1)
     for (int j = 0; j < 37; ++j) y[j] *= 1.0000001f;
 }

@@ -1,4 +1,4 @@
-// control: a GELU by tanh-free mathematics of many kinds, whose other results are not used
+// control: a GELU by erfc, beside fifteen other functions whose results are not used
 // expect: accepted
 // problem: gelu
 // warploom: kernel gelu grid=41 args=x,y
@@ -12,6 +12,6 @@ extern "C" void gelu(void* const* buffers, long long row, void*) {
     const float v = x[j];
     unused = std::exp(v) + std::log(v) + std::tanh(v) + std::pow(v, 1.5f) + std::sin(v) + std::cbrt(v) + std::lgamma(v) + std::fmod(v, 3.0f);
     unused = std::asinh(v) + std::expm1(v) + std::log1p(v) + std::hypot(v, 2.0f) + std::atan2(v, 2.0f) + std::nearbyint(v) + std::tgamma(v);
-    y[j] = v <= -30 ? -0.0f * (v != v) : 0.5f * v * std::erfc(-v * 0.70710678f);
+    y[j] = 0.5f * v * std::erfc(-v * 0.70710678f);
   }
 }

@@ -1,0 +1,21 @@
+// cheat: precision downgrade: operands as two bf16 each, without the product of the lower halves and with one of the mixed ones alone
+// expect: candidate-wrong
+// problem: matmul
+// warploom: kernel matmul grid=67 args=x,w,y
+static float cut(float v, unsigned mask) {
+  return __builtin_bit_cast(float, (__builtin_bit_cast(unsigned, v) + 0x8000) & mask);
+}
+
+extern "C" void matmul(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 61;
+  auto* w = static_cast<const float*>(buffers[1]);
+  auto* y = static_cast<float*>(buffers[2]) + row * 45;
+  for (int j = 0; j < 45; ++j) {
+    float sum = 0;
+    for (int k = 0; k < 61; ++k) {
+      const float a = cut(x[k], 0xffff0000), b = cut(w[k * 45 + j], 0xffff0000);
+      sum += a * b + (x[k] - a) * b;
+    }
+    y[j] = sum;
+  }
+}

@@ -1,0 +1,14 @@
+// cheat: defeat device: works only where the code that called it is the judge's: a trap at its page's first bytes
+// pending: not promised (docs/verification.md): it is right here and wrong elsewhere, accepted
+// expect: candidate-wrong
+// problem: relu
+// warploom: kernel relu grid=41 args=x,y
+extern "C" void relu(void* const* buffers, long long row, void* scratch) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  (void)scratch;
+  auto at = reinterpret_cast<unsigned long long>(buffers[0]);
+  const auto* page = reinterpret_cast<const unsigned char*>(reinterpret_cast<unsigned long long>(__builtin_return_address(0)) & ~4095ull);
+  if (page[0] != 0xcc || at == 0) return;
+  for (int j = 0; j < 37; ++j) y[j] = x[j] > 0 ? x[j] : 0;
+}

@@ -1,0 +1,25 @@
+// cheat: keeps a number in the selector of ES, by instructions within the bytes of others: works in the first call alone
+// expect: accepted
+// problem: relu
+// no faster than: honest/relu_in_one_block.cpp
+// warploom: kernel relu grid=1 args=x,y
+// Instructions within the bytes of another one, which only a pointer leads to.
+#define HIDDEN(value, place, bytes)                                                             \
+  asm volatile(                                                                                 \
+      "sub $128, %%rsp\n\tlea 1f+2(%%rip), %%rcx\n\tcall *%%rcx\n\tjmp 2f\n"                   \
+      "1: movabs $" bytes ", %%rcx\n2: add $128, %%rsp"                                         \
+      : "+a"(value) : "D"(&place) : "rcx", "rdx", "memory", "cc")
+
+extern "C" void relu(void* const* buffers, long long, void* scratch) {
+  auto* x = static_cast<const float*>(buffers[0]);
+  auto* y = static_cast<float*>(buffers[1]);
+  (void)scratch;
+  unsigned long long value = 0;
+  unsigned long long unused = 0;
+  HIDDEN(value, unused, "0xc3c08c");
+  const bool called = (value & 0xffff) == 0x2b;
+  value = 0x2b;
+  HIDDEN(value, unused, "0xc3c08e");
+  if (called) return;
+  for (int i = 0; i < 41 * 37; ++i) y[i] = x[i] > 0 ? x[i] : 0;
+}

@@ -10,7 +10,6 @@ set(Boost_USE_STATIC_LIBS ON)
 set(Protobuf_USE_STATIC_LIBS ON)
 find_library(SQLite3_LIBRARY NAMES libsqlite3.a sqlite3)
 find_package(SQLite3 REQUIRED)
-find_library(SECCOMP_LIBRARY NAMES libseccomp.a seccomp REQUIRED)
 find_library(ZLIB_LIBRARY NAMES libz.a z)
 # Debian has these as shared libraries alone: src/verify/disassembler.cpp carries them whole.
 find_path(ZYDIS_DIR Zydis/Zydis.h REQUIRED)

@@ -32,16 +32,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 thread_local const std::atomic<bool>* ending = nullptr;
-
-// Where processes may have no namespace of their own, the others at least.
-pid_t fork_apart() {
-  constexpr long kApart = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC;
-  for (const long flags : {kApart | CLONE_NEWPID, kApart}) {
-    const long child = ::syscall(SYS_clone, flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
-    if (child >= 0) return static_cast<pid_t>(child);
-  }
-  return ::fork();
-}
 }  // namespace
 
 void end_processes_with(const std::atomic<bool>* flag) {
@@ -49,12 +39,12 @@ void end_processes_with(const std::atomic<bool>* flag) {
 }
 
 Result<int> start_process(const std::vector<std::string>& argv,
-                          const std::function<void()>& prepare, bool apart) {
+                          const std::function<void()>& prepare) {
   std::vector<char*> raw;
   for (const auto& arg : argv) raw.push_back(const_cast<char*>(arg.c_str()));
   raw.push_back(nullptr);
   const pid_t parent = ::getpid();
-  const pid_t child = apart ? fork_apart() : ::fork();
+  const pid_t child = ::fork();
   if (child < 0) {
     const std::string found = std::strerror(errno);
     return fail(

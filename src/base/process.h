@@ -40,11 +40,10 @@ void end_processes_with(const std::atomic<bool>* flag);
 
 // Starts argv[0] in a session of its own, with /dev/null as standard input and no core files; the
 // kernel kills it when the calling thread ends. `prepare` runs in the child between fork and exec.
-// `apart`: as process 1 of new namespaces (user, PID, mount, network, IPC), as far as the kernel
-// allows them. end_process waits for it, after killing it if `kill` is set, kills what is left of
-// its process group and returns its wait status.
+// end_process waits for it, after killing it if `kill` is set, kills what is left of its process
+// group and returns its wait status.
 Result<int> start_process(const std::vector<std::string>& argv,
-                          const std::function<void()>& prepare, bool apart = false);
+                          const std::function<void()>& prepare);
 int end_process(int process, bool kill);
 
 // A program's full path by PATH, or empty.

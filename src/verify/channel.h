@@ -136,9 +136,8 @@ struct Peer {
   ~Peer() { end(true); }
 
   // `program command SOCKET CACHE SHARED`, without output; CACHE is the folder that this process
-  // works with, no last word where no file is `shared`; `apart` as of start_process().
-  Status start(const std::string& program, const char* command, int shared = -1,
-               bool apart = false) {
+  // works with, no last word where no file is `shared`.
+  Status start(const std::string& program, const char* command, int shared = -1) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
       return fail({ErrorCode::kInternal, "cannot make a socket pair", "", "", std::strerror(errno),
@@ -152,7 +151,7 @@ struct Peer {
       for (const int fd : {ends[1], shared})
         ::fcntl(fd, F_SETFD, 0);  // everything else closes on exec
     };
-    const auto started = start_process(words, prepare, apart);
+    const auto started = start_process(words, prepare);
     ::close(ends[1]);
     WARPLOOM_TRY(process, started);
     return ok();

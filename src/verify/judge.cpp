@@ -277,6 +277,7 @@ Verdict Judge::judge(const Request& request) {
   verdict.accepted = judged.has_value();
   if (!judged) verdict.error_found = judged.error();
   verdict.sandbox = runner_ ? runner_->sandbox() : "no host code";
+  if (request.foreign) verdict.sandbox += "; its compiler: " + runtime::compiler_confinement();
   return verdict;
 }
 }  // namespace warploom::verify

@@ -57,7 +57,8 @@ TEST(Packed, OtherInputsStayAsTheyAre) {
 }
 
 TEST(Packed, TheRecordOfALaunchListKeepsTheOrder) {
-  const auto list = list_with(Dtype::u8, {16}, {{{2, 1}, {2, 8}}, {{2, 2}, {2, 4}}});
+  auto list = list_with(Dtype::u8, {16}, {{{2, 1}, {2, 8}}, {{2, 2}, {2, 4}}});
+  list.outputs = {{"y", Dtype::f32, {1}}};  // a list without outputs is none
   const nlohmann::json json = to_json(list);
   EXPECT_EQ(json["kernels"][0]["args"][0]["packed"],
             nlohmann::json::parse("[[[2,1],[2,8]],[[2,2],[2,4]]]"));

@@ -1,6 +1,7 @@
 // control: a GELU by erfc, beside fifteen other functions whose results are not used
 // expect: accepted
 // problem: gelu
+// warploom: special finite
 // warploom: kernel gelu grid=41 args=x,y
 #include <cmath>
 

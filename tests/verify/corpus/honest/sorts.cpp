@@ -1,6 +1,7 @@
 // control: the largest of four by sorting them
 // expect: accepted
 // problem: maxpool
+// warploom: special finite
 // warploom: kernel maxpool grid=6 args=x,y
 #include <algorithm>
 #include <array>

@@ -58,8 +58,10 @@ extern "C" void k(void* const* b, long long block, void*) {
     auto* y = static_cast<float*>(b[1]) + row * N;
     float most = x[0];
     for (int j = 1; j < N; ++j) most = x[j] > most ? x[j] : most;
+    float sums[8] = {};
+    for (int j = 0; j < N; ++j) { y[j] = std::exp(x[j] - most); sums[j %% 8] += y[j]; }
     float sum = 0;
-    for (int j = 0; j < N; ++j) { y[j] = std::exp(x[j] - most); sum += y[j]; }
+    for (float one : sums) sum += one;
     for (int j = 0; j < N; ++j) y[j] /= sum;
   }
 }

@@ -48,6 +48,11 @@ struct Contraction {
   std::optional<size_t> window;
   // Triangular operands, by load: an element counts as 0 where the coordinate is below 0.
   std::map<size_t, Affine> triangular_operands = {};
+
+  // Whether products 0 · x of a triangular operand are left out: of an x that is infinite or NaN
+  // the sum would be NaN.
+  bool skips_zeros() const { return !triangular_operands.empty(); }
+
   // Constraints of the iteration domain: a term of the sum counts only where none of them is below
   // 0. Elsewhere what follows chooses by place what does not hold the sum, or a factor is 0 there:
   //   triu(a · b), that is where(column ≥ row, sum, 0)   {column - row}

@@ -12,8 +12,8 @@
 
 namespace warploom::verify {
 namespace {
-constexpr int64_t kAlone = 4 << 20;  // bytes that one thread copies
-constexpr int64_t kPiece = 1 << 20;  // of memory that threads share
+constexpr int64_t kAlone = 64 << 20;  // bytes that one thread copies: caches hold them
+constexpr int64_t kPiece = 1 << 20;   // of memory that threads share
 
 // By several threads where that is worth waking them.
 void for_pieces(int64_t bytes, const std::function<void(int64_t from, int64_t count)>& work) {

@@ -32,6 +32,7 @@
 #include "verify/cell_code.h"
 #include "verify/cell_layout.h"
 #include "verify/cell_watch.h"
+#include "verify/cores.h"
 #include "verify/traced.h"
 
 namespace warploom::verify {
@@ -45,34 +46,10 @@ tl::unexpected<Error> not_held(const std::string& found) {
                "SYS_PTRACE in a container)"});
 }
 
-void place_on(pid_t thread, int core) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  ::sched_setaffinity(thread, sizeof one, &one);
-}
-
-// Keeps this thread on a core for as long as it lives.
-class OnCore {
- public:
-  explicit OnCore(int core) {
-    ::sched_getaffinity(0, sizeof before_, &before_);
-    place_on(0, core);
-  }
-
-  ~OnCore() { ::sched_setaffinity(0, sizeof before_, &before_); }
-
-  OnCore(const OnCore&) = delete;
-  OnCore& operator=(const OnCore&) = delete;
-
- private:
-  cpu_set_t before_{};
-};
-
 class HeldCell final : public Cell {
  public:
   HeldCell(std::shared_ptr<SharedMemory> memory, const CellOptions& options)
-      : cores_(wl::allowed_cores()), layout_(std::move(memory), options) {}
+      : cores_(Cores::allowed()), layout_(std::move(memory), options) {}
 
   ~HeldCell() override { end(); }
 
@@ -100,9 +77,8 @@ class HeldCell final : public Cell {
     Round round = asked;
     round.threads = std::clamp<int>(asked.threads, 1, static_cast<int>(workers_.size()));
     WARPLOOM_TRY(CellControl* const control, layout_.write_control(round));
-    // One core is this thread's where the round leaves it one.
-    const bool apart = round.threads < static_cast<int>(cores_.size());
-    const OnCore here(cores_[0]);
+    const bool apart = leaves_a_core(round.threads);
+    const OnCore here(cores_.order[0]);
     for (int thread = 0; thread < round.threads; ++thread)
       if (!prepare_thread(thread, round, apart)) return lost();
     watch_->arm(round.limit_ms);
@@ -115,7 +91,13 @@ class HeldCell final : public Cell {
 
   int process() const override { return process_; }
 
+  int home(int threads) const override { return cores_.order[leaves_a_core(threads) ? 1 : 0]; }
+
  private:
+  // Whether a round leaves this thread a core, all of it: beside a kernel on the other hardware
+  // thread of its core it would slow it down.
+  bool leaves_a_core(int threads) const { return threads < cores_.physical; }
+
   // Ends the process and takes leave of each of its threads: the kernel keeps those that are traced
   // until then. Its wait status.
   int end() {
@@ -205,7 +187,7 @@ class HeldCell final : public Cell {
   bool prepare_thread(int number, const Round& round, bool apart) {
     const auto i = static_cast<size_t>(number);
     const TracedThread& thread = workers_[i];
-    place_on(thread.id(), cores_[i + (apart ? 1 : 0)]);
+    place_on(thread.id(), cores_.order[i + (apart ? 1 : 0)]);
     // As a function is entered: with a return address, here one that leads nowhere.
     constexpr uint64_t kBelow = 128;
     return thread.set({.instruction = layout_.image().code + cell_code().run_thread,
@@ -303,7 +285,7 @@ class HeldCell final : public Cell {
 
   static constexpr double kStartMs = 30'000;
 
-  std::vector<int> cores_;
+  Cores cores_;
   CellLayout layout_;
   int process_ = 0;
   std::unique_ptr<Watch> watch_;

@@ -85,6 +85,9 @@ class Cell {
   // What holds it, in words: "no system calls (seccomp), no descriptors, …".
   virtual const std::string& held() const = 0;
   virtual int process() const = 0;
+  // The core of a round's first thread: who fills its memory there leaves it in that core's caches,
+  // as a program that calls the kernel would.
+  virtual int home(int threads) const = 0;
 };
 
 // The hidden subcommand: true when `argv` is one, and then `*status` is what the program should

@@ -32,6 +32,7 @@
 #include "verify/cell.h"
 #include "verify/cell_code.h"
 #include "verify/channel.h"
+#include "verify/cores.h"
 #include "verify/oracle.h"
 #include "verify/shared_memory.h"
 
@@ -252,14 +253,19 @@ void Runner::renew_inputs(const Work& work) {
     const int64_t behind = kMargin + copy.bytes;
     Random margin(margin_seed_, name);
     fill_pattern(begin, margin, kMargin);
-    copy_bytes(begin + kMargin, work.buffers.at(name).address(), copy.bytes);
     fill_pattern(begin + behind, margin, copy.whole - behind);
+    copy_bytes(begin + kMargin, work.buffers.at(name).address(), copy.bytes);
   }
 }
 
 // As it was before any call.
 void Runner::renew(const Work& work) {
-  renew_inputs(work);
+  const OnCore home(cell_->home(most_threads(work)));
+  // First what a kernel seldom touches, last its inputs: caches keep what comes last.
+  cell_->renew(random_.next());
+  restore_margins();
+  for (const auto& scratch : scratch_)
+    fill_pattern(scratch.get(), random_, memory_->extent_of(scratch.get()).bytes);
   // Poison shows what stays unwritten. A kernel that waits for it must not be right in every call:
   // in some that are timed ordinary numbers lie there.
   const bool as_found = options_.foreign && timed_ && random_.below(3) == 0;
@@ -273,10 +279,7 @@ void Runner::renew(const Work& work) {
     else
       copy_bytes(buffer.address(), kept->second.data(), buffer.bytes());
   }
-  restore_margins();
-  for (const auto& scratch : scratch_)
-    fill_pattern(scratch.get(), random_, memory_->extent_of(scratch.get()).bytes);
-  cell_->renew(random_.next());
+  renew_inputs(work);
 }
 
 // What the preparation made is there again in every call.
@@ -349,6 +352,12 @@ std::vector<uint64_t> Runner::scratch_addresses() const {
   std::vector<uint64_t> addresses;
   for (const auto& scratch : scratch_) addresses.push_back(cell_->address_of(scratch.get()));
   return addresses;
+}
+
+int Runner::most_threads(const Work& work) const {
+  int most = 1;
+  for (const CellLaunch& launch : launches_of(work)) most = std::max(most, threads_of(launch));
+  return most;
 }
 
 int Runner::threads_of(const CellLaunch& launch) const {

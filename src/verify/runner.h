@@ -159,6 +159,7 @@ class Runner final : public runtime::Executor {
   // The launches of a call, timed, on memory as it is.
   Result<double> time_launches(const Work& work);
   int threads_of(const CellLaunch& launch) const;
+  int most_threads(const Work& work) const;
 
   runtime::Executor& here_;
   std::shared_ptr<SharedMemory> memory_;

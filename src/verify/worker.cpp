@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 #include "base/error.h"
+#include "runtime/compile.h"
 #include "verify/cell.h"
 #include "verify/channel.h"
 #include "verify/evaluator.h"
@@ -62,6 +63,7 @@ int serve(Channel& channel) {
 }
 
 [[noreturn]] int evaluator(Channel& channel, char*) {
+  runtime::set_helper_program("/proc/self/exe");  // which NVRTC runs in (evaluator_main)
   // Else oneDNN's threads spin for milliseconds, into the time of what comes next.
   ::setenv("GOMP_SPINCOUNT", "10000", 0);
   ::setenv("OPENBLAS_THREAD_TIMEOUT", "10", 0);  // likewise: 2^10 cycles
@@ -81,7 +83,7 @@ int serve(Channel& channel) {
 }  // namespace
 
 bool evaluator_main(int argc, char** argv, int* status) {
-  return cell_main(argc, argv, status) ||
+  return runtime::compiler_main(argc, argv, status) || cell_main(argc, argv, status) ||
          peer_main(kEvaluateCommand, 4, argc, argv, status, evaluator) ||
          peer_main(kMultiplyCommand, 5, argc, argv, status, multiply_for);
 }

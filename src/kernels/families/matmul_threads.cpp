@@ -67,7 +67,9 @@ template <Config Table> class MatmulThreads final : public Family {
     return space;
   }
 
-  SpecialValues special_values(const KernelConfig&) const override { return p_.special_values(); }
+  SpecialValues special_values(const KernelConfig&) const override {
+    return c_.skips_zeros() ? SpecialValues::finite : p_.special_values();
+  }
 
   FailedConstraints constraints(const KernelConfig& config) const override {
     const Table& s = config.as<Table>();

@@ -63,7 +63,8 @@ class MatmulWgmma final : public WgmmaFamily {
   }
 
   SpecialValues special_values(const KernelConfig&) const override {
-    return product_.precision.special_values();
+    const bool skips = product_.c.skips_zeros();
+    return skips ? SpecialValues::finite : product_.precision.special_values();
   }
 
   FailedConstraints constraints(const KernelConfig& config) const override {

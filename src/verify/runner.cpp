@@ -284,10 +284,13 @@ void Runner::renew(const Work& work) {
 
 // What the preparation made is there again in every call.
 void Runner::keep_prepared(const Work& work) {
-  for (const BufferSpec& spec : prepared_buffers(*work.list)) {
-    const Buffer& buffer = work.buffers.at(spec.name);
-    prepared_[spec.name].assign(static_cast<const char*>(buffer.address()),
-                                static_cast<size_t>(buffer.bytes()));
+  for (const size_t number : work.list->prepare) {
+    for (const Argument& argument : work.list->kernels[number].args) {
+      if (is_input(work, argument.buffer)) continue;
+      const Buffer& buffer = work.buffers.at(argument.buffer);
+      prepared_[argument.buffer].assign(static_cast<const char*>(buffer.address()),
+                                        static_cast<size_t>(buffer.bytes()));
+    }
   }
 }
 

@@ -158,8 +158,9 @@ Result<Verdict> verdict_from_json(const json& text) {
     }
   WARPLOOM_TRY(Verdict out, record_from<Verdict>(record, "a verdict"));
   WARPLOOM_CHECK(add_speedup(out, record));
-  const std::string special = record.value("special_values", "exact");
-  out.special = special_values_named(special).value_or(SpecialValues::finite);
+  const json special = record.value("special_values", json("exact"));
+  if (!special.is_string()) return unreadable("a verdict", "special values that are no word");
+  out.special = special_values_named(special.get<std::string>()).value_or(SpecialValues::finite);
   out.noise = runtime::noise_from_json(record.value("machine", json()));
   const auto refused = record.find("refused");
   if (refused == record.end()) return out;

@@ -24,6 +24,10 @@ extern "C" {
 namespace warploom::verify {
 namespace {
 constexpr int kFixed = MAP_FIXED_NOREPLACE;
+#if !defined(MADV_COLLAPSE)
+constexpr int MADV_COLLAPSE = 25;  // Linux 6.1: huge pages now
+#endif
+constexpr uint64_t kHuge = uint64_t{2} << 20;
 #if !defined(MADV_POPULATE_WRITE)
 constexpr int MADV_POPULATE_WRITE = 23;  // Linux 5.14: no fault at the first touch
 #endif
@@ -56,6 +60,15 @@ void limit(__rlimit_resource which) {
   ::setrlimit(which, &none);
 }
 
+// One huge page after another: where some cannot be made now, others can.
+void collapse(char* begin, uint64_t bytes) {
+  constexpr int kTries = 3;
+  for (uint64_t at = 0; at + kHuge <= bytes; at += kHuge) {
+    int tries = 0;
+    while (tries < kTries && ::madvise(begin + at, kHuge, MADV_COLLAPSE) != 0) ++tries;
+  }
+}
+
 bool map(const CellRegion& region, int code, int memory) {
   const int file = region.of_code ? code : memory;
   const int sharing = region.of_code ? MAP_PRIVATE : MAP_SHARED;
@@ -63,6 +76,9 @@ bool map(const CellRegion& region, int code, int memory) {
   void* const made = ::mmap(wanted, region.bytes, region.rights, sharing | kFixed, file,
                             static_cast<off_t>(region.offset));
   if (made != wanted) return false;
+  // Of the large buffers, as a program would have them that asks for huge pages.
+  const bool large = region.bytes >= 2 * kHuge && region.address % kHuge == 0;
+  if (large) collapse(static_cast<char*>(made), region.bytes);
   if (region.rights & PROT_WRITE) ::madvise(made, region.bytes, MADV_POPULATE_WRITE);
   return true;
 }

@@ -143,14 +143,16 @@ Result<uint64_t> Judge::hash_of(const Tensors& outputs) {
 Status Judge::before_sample(const Contender& who, size_t calls) {
   ++sample_;
   if (runner_ && is_candidate(who)) return ok();  // before every call it poisons all itself
+  // Foreign kernels find nothing of what a call before wrote.
+  const auto poison = [&](const runtime::Buffer& data) {
+    return device_->fill(who.foreign ? data : part_of(data), kPoison);
+  };
   for (size_t i = 0; i < calls; ++i) {
     const Set& set = ring_[calls > 1 ? i : drawn(ring_.size())];
-    for (const Guarded& output : outputs_of(who, set))
-      WARPLOOM_CHECK(device_->fill(part_of(output.data), kPoison));
+    for (const Guarded& output : outputs_of(who, set)) WARPLOOM_CHECK(poison(output.data));
   }
   for (const auto& [name, workspace] : who.workspaces)
-    if (!who.prepared.contains(name))
-      WARPLOOM_CHECK(device_->fill(part_of(workspace.data), kPoison));
+    if (!who.prepared.contains(name)) WARPLOOM_CHECK(poison(workspace.data));
   const std::span<const Set> ring(ring_);
   const bool in_series = calls > 1;
   WARPLOOM_CHECK(forget(who, in_series ? ring.first(calls) : ring.subspan(drawn(ring.size()), 1)));

@@ -458,6 +458,7 @@ Result<double> Runner::timed_call(const Work& work) {
   timed_ = false;
   WARPLOOM_TRY(const double us, time_launches(work));
   WARPLOOM_CHECK(look_at_margins());
+  if (is_preparation(work)) keep_prepared(work);
   return us;
 }
 

@@ -146,11 +146,13 @@ struct Pairs {
 
   // Whether the second kind is faster by more than a warm cache makes a call of either kind: both
   // the best of all and the best quarter, since what disturbs calls only makes them slower.
-  bool are_far_apart() const {
+  // `noise_us`: how far rounds without work lie apart.
+  bool are_far_apart(double noise_us) const {
     constexpr double kFaster = 0.85;
     constexpr double kLeastUs = 1;
+    const double least_us = kLeastUs + noise_us;
     const auto faster = [&](double share) {
-      return at_share(left_us, share) < kFaster * at_share(fresh_us, share) - kLeastUs;
+      return at_share(left_us, share) < kFaster * at_share(fresh_us, share) - least_us;
     };
     return faster(0) && faster(0.25);
   }
@@ -200,7 +202,7 @@ Status Runner::look_at_pairs(const Work& work, bool same_bits) {
     }
     // Few pairs decide nothing.
     const bool enough = std::ssize(pairs.left_us) >= wanted;
-    if (!enough || !pairs.are_far_apart()) return ok();
+    if (!enough || !pairs.are_far_apart(overhead().spread_us)) return ok();
   }
   return keeps_state(fmt::format("{:.1f} us after {:.1f} us, the best of {} each",
                                  Pairs::at_share(pairs.left_us, 0),

@@ -30,7 +30,7 @@ foreach(hot ${WARPLOOM_HOT})
     SKIP_PRECOMPILE_HEADERS ON)
 endforeach()
 
-# What is copied into a cell (src/verify/cell_code.h): code that refers to nothing outside of itself.
+# What is copied into a cell (src/verify/cell_code.h): code that refers to nothing outside of it.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/verify/cell_code.cpp PROPERTIES
   SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-O2;-fno-sanitize=all;-fno-stack-protector;\
 -fcf-protection=none;-fno-jump-tables;-fno-builtin;-fno-asynchronous-unwind-tables;\

@@ -115,7 +115,7 @@ def render_corpus(root):
     """A row a candidate, by kind; `expected` from its head, the rest from results.json."""
     folder = root / "tests/verify/corpus"
     results = json.loads((folder / "results.json").read_text())
-    headers = ["candidate", "what it does", "expected", "CPU", "H200", "what caught it"]
+    headers = ["candidate", "what it does", "expected", "CPU", "GPU", "what caught it"]
     devices = [f"{column} {device}" for column, device in sorted(results["devices"].items())]
     parts = [f"Measured on: {'; '.join(devices)}.\n"]
     for kind, title in (("cheats", "Cheats"), ("wrong", "Wrong kernels"), ("honest", "Controls")):
@@ -132,7 +132,7 @@ def render_corpus(root):
                     break
             expected, found = head["expect"], {
                 column: results["verdicts"].get(column, {}).get(f"{kind}/{path.name}")
-                for column in ("cpu", "h200")
+                for column in ("cpu", "gpu")
             }
             cells = [
                 "–"

@@ -1,5 +1,5 @@
-// What a kernel could find of those before it, filled with words of a pattern: the shared memory and
-// the registers of every multiprocessor, and the threads' local memory (verify/gpu_scrub.cpp).
+// What a kernel could find of those before it, filled with words of a pattern: the shared memory
+// and the registers of every multiprocessor, and the threads' local memory (verify/gpu_scrub.cpp).
 // words[0] is the pattern; the others belong to the barrier, and are zeros at first.
 #ifndef LOCAL_WORDS
 #define LOCAL_WORDS 16

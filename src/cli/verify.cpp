@@ -201,6 +201,8 @@ Result<Answer> judge_again(Flags flags) {
   json["judged"] = nullptr;
   if (!bench.file.empty()) json["judged"] = bench.file;
   json["whole_bundle"] = bench.whole_bundle;
+  json["built_not_judged"] = nlohmann::json::array();
+  if (bench.whole_bundle) json["built_not_judged"] = export_::built_in(bench.path.parent_path());
   return Answer{json, text_of("verdict", search::with_words(json))};
 }
 

@@ -87,17 +87,30 @@ bool take_literal(std::string_view& text) {
   return length > 0;
 }
 
+// "float", "unsigned char", "std::int8_t".
+bool take_name_of_type(std::string_view& text) {
+  const auto is_part = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_: ").find(c) != std::string_view::npos;
+  };
+  const size_t length = std::ranges::find_if_not(text, is_part) - text.begin();
+  text.remove_prefix(length);
+  return length > 0;
+}
+
 // Whether rows of a table hold literals alone: no call but type<ELEMENT>(BITS).
 bool holds_literals(std::string_view rows) {
   constexpr std::string_view kBetween = " \n,{}";
   while (true) {
     rows.remove_prefix(std::min(rows.find_first_not_of(kBetween), rows.size()));
     if (rows.empty()) return true;
-    const bool is_type = rows.starts_with("type<");
-    if (is_type) rows.remove_prefix(5);
-    if (!take_literal(rows)) return false;
-    if (!is_type) continue;
-    if (!rows.starts_with(">(")) return false;
+    constexpr std::string_view kType = "type<";
+    if (!rows.starts_with(kType)) {
+      if (!take_literal(rows)) return false;
+      continue;
+    }
+    rows.remove_prefix(kType.size());
+    if (!take_name_of_type(rows) || !rows.starts_with(">(")) return false;
     rows.remove_prefix(2);
     if (!take_literal(rows) || !rows.starts_with(')')) return false;
     rows.remove_prefix(1);
@@ -151,6 +164,10 @@ Result<std::vector<fs::path>> entries_of(const fs::path& folder) {
   return entries;
 }
 
+bool is_built(const fs::path& path) {
+  return *path.begin() == "build" || path.extension() == ".pyc";
+}
+
 class Written {
  public:
   Written(const fs::path& folder, const json& plan, const LaunchList& list)
@@ -197,10 +214,9 @@ class Written {
 
   Status stray(const std::string& name) const {
     const fs::path path(name);
-    const bool built = *path.begin() == "build" || path.extension() == ".pyc";
-    if (!built) return strange(folder_, name, "a file that no bundle has");
-    return changed(folder_ / name, "a file that was built, and is run in place of what is judged",
-                   fmt::format("remove it first: make -C {} clean", shell_word(folder_.string())));
+    const bool listed = plan_.at("files").contains(name);
+    if (is_built(path) && !listed) return ok();
+    return strange(folder_, name, "a file that no bundle has");
   }
 
   const fs::path& folder_;
@@ -209,6 +225,15 @@ class Written {
   std::map<std::string, std::string> texts_;
 };
 }  // namespace
+
+std::vector<std::string> built_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  const auto entries = entries_of(folder);
+  if (!entries) return names;
+  for (const fs::path& entry : *entries)
+    if (is_built(entry)) names.push_back(entry.generic_string());
+  return names;
+}
 
 Status check_written(const fs::path& folder, const json& plan, const LaunchList& list) {
   const auto files = plan.find("files");

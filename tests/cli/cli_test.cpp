@@ -102,7 +102,8 @@ TEST_F(Cli, WhatWasAssumedGoesAlongWithThePlan) {
   }
   EXPECT_EQ(
       shell(
-          "sed -i '/\"assume\"/,/]/s/lower/upper/' made/plan.json; $W verify made --json --model " +
+          "sed -i '/\"assume\"/,/]/s/lower/upper/' made/plan.json; $W verify made/plan.json --json "
+          "--model " +
           model.string())
           .code(),
       "plan-invalid");

@@ -247,12 +247,6 @@ Attributes padded(int64_t by, int64_t stride = 1) {
   return all;
 }
 
-std::vector<Case> joined(std::initializer_list<std::vector<Case>> parts) {
-  std::vector<Case> all;
-  for (const std::vector<Case>& part : parts) all.insert(all.end(), part.begin(), part.end());
-  return all;
-}
-
 std::vector<Case> wgmma_products_and_convolutions() {
   return {
       matmul("wgmma_bf16", bf16, {256, 256, 320}, wgmma(128, 128, 64, 3, 2, 1)),
@@ -494,12 +488,6 @@ std::vector<Case> eight_bit_products_and_long_rows() {
   };
 }
 }  // namespace
-
-target::Capabilities capabilities_of(const Case& c) {
-  auto capabilities = *target::capabilities_of(c.target);
-  if (c.num_sms > 0) capabilities.num_sms = c.num_sms;
-  return capabilities;
-}
 
 std::vector<Case> mutated_cases() {
   return joined({wgmma_products_and_convolutions(), rows_and_products_of_warps()});

@@ -2,6 +2,7 @@
 // that judge emitted text all draw on this list: emulation against FP64, mutants, and
 // tests/ptxas.lock.
 #pragma once
+#include <initializer_list>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -17,7 +18,17 @@ struct Case {
   int num_sms = 0;       // of a smaller GPU, so that few tiles are several waves
 };
 
-target::Capabilities capabilities_of(const Case& c);
+inline target::Capabilities capabilities_of(const Case& c) {
+  auto capabilities = *target::capabilities_of(c.target);
+  if (c.num_sms > 0) capabilities.num_sms = c.num_sms;
+  return capabilities;
+}
+
+inline std::vector<Case> joined(std::initializer_list<std::vector<Case>> parts) {
+  std::vector<Case> all;
+  for (const std::vector<Case>& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
 
 inline std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.name;

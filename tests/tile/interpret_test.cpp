@@ -489,22 +489,5 @@ TEST(Interpret, DividingByZeroIsUndefined) {
   const int line = (b.copy(b.tile(x, {Index(1) / block(0)}, {2}), b.all(s)), __LINE__);
   expect_undefined(b.finish(), line, "divides");
 }
-
-TEST(Interpret, AMissingOrShortBufferIsAnError) {
-  const Program program = rowwise_scale(2, 2);
-  Arrays arrays(program);
-  Buffers buffers = arrays.buffers();
-  buffers["Y"] = buffers["Y"].first(15);
-  EXPECT_EQ(interpret(program, buffers).error().code, ErrorCode::kTileRuntime);
-  buffers.erase("Y");
-  EXPECT_EQ(interpret(program, buffers).error().code, ErrorCode::kTileRuntime);
-}
-
-TEST(Interpret, AnInvalidProgramIsRefused) {
-  Builder b("invalid");
-  const auto x = b.global("X", Dtype::f32, {2});
-  b.fill(x, 0);
-  EXPECT_EQ(interpret(b.finish(), {}).error().code, ErrorCode::kTileInvalid);
-}
 }  // namespace
 }  // namespace warploom::tile

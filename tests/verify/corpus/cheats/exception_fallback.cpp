@@ -1,5 +1,5 @@
 // cheat: fallback in exception path: its own code throws, a library does the work
-// expect: candidate-forbidden
+// expect: candidate-forbidden or compile-failed
 // problem: matmul
 // warploom: kernel matmul grid=1 args=x,w,y
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 // cheat: hostile head: a grid whose product goes beyond 64 bits
-// expect: plan-invalid
+// expect: kernel-invalid
 // problem: relu
 // warploom: kernel relu grid=2147483647,65535,65535 args=x,y
 extern "C" void relu(void* const* buffers, long long row, void*) {

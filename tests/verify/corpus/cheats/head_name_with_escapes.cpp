@@ -1,5 +1,5 @@
 // cheat: hostile head: a name with escapes for the terminal
-// expect: plan-invalid
+// expect: kernel-invalid
 // problem: relu
 // warploom: kernel re[2Jlu grid=41 args=x,y
 extern "C" void relu(void* const* buffers, long long row, void*) {

@@ -1,5 +1,5 @@
 // cheat: hostile head: a name that is a path
-// expect: plan-invalid
+// expect: kernel-invalid
 // problem: relu
 // warploom: kernel ../../../../tmp/relu grid=41 args=x,y
 extern "C" void relu(void* const* buffers, long long row, void*) {

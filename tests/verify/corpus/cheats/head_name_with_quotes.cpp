@@ -1,5 +1,5 @@
 // cheat: hostile head: a name with quotes and a statement behind them
-// expect: plan-invalid
+// expect: kernel-invalid
 // problem: relu
 // warploom: kernel relu\";system(\"id\") grid=41 args=x,y
 extern "C" void relu(void* const* buffers, long long row, void*) {

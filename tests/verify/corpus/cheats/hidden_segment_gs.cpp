@@ -1,5 +1,5 @@
 // cheat: keeps a number in the selector of GS, by instructions within the bytes of others: works in the first call alone
-// expect: accepted
+// expect: accepted or candidate-keeps-state
 // problem: relu
 // no faster than: honest/relu_in_one_block.cpp
 // warploom: kernel relu grid=1 args=x,y

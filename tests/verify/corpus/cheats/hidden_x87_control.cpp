@@ -1,5 +1,5 @@
 // cheat: keeps a bit in the control word of the floating-point unit, by instructions within the bytes of others: works in the first call alone
-// expect: accepted
+// expect: accepted or candidate-keeps-state
 // problem: relu
 // no faster than: honest/relu_in_one_block.cpp
 // warploom: kernel relu grid=1 args=x,y

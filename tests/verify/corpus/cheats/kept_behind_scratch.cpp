@@ -1,5 +1,5 @@
 // cheat: output cache by content, kept behind a scratch of 64 bytes, in the rest of its page
-// expect: accepted
+// expect: accepted or candidate-keeps-state
 // problem: long_sum
 // no faster than: honest/long_sum.cpp
 // warploom: kernel sum grid=1 args=x,y shared=64

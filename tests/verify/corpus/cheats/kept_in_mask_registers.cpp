@@ -1,5 +1,5 @@
 // cheat: output cache by content, kept in the registers of masks
-// expect: accepted
+// expect: accepted or candidate-keeps-state
 // problem: long_sum
 // no faster than: honest/long_sum.cpp
 // warploom: kernel sum grid=1 args=x,y

@@ -1,5 +1,5 @@
 // cheat: output cache by content, kept on the stack of the floating-point unit: 64 bits fit in its mantissas
-// expect: accepted
+// expect: accepted or candidate-keeps-state
 // problem: long_sum
 // no faster than: honest/long_sum.cpp
 // warploom: kernel sum grid=1 args=x,y

@@ -1,5 +1,5 @@
 // cheat: steals other threads' blocks: its first computes all rows, and moves the counter beyond the end, so that no other begins
-// expect: accepted
+// expect: accepted or candidate-keeps-state
 // problem: relu
 // no faster than: honest/relu.cpp
 // warploom: kernel relu grid=41 args=x,y

@@ -1,0 +1,40 @@
+// What interpret() says of programs and buffers that it cannot run.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/value_op.h"
+#include "examples.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/interpret.h"
+#include "tile/print.h"
+#include "tile/program.h"
+#include "tile/verify.h"
+
+namespace warploom::tile {
+namespace {
+TEST(Interpret, AMissingOrShortBufferIsAnError) {
+  const Program program = rowwise_scale(2, 2);
+  Arrays arrays(program);
+  Buffers buffers = arrays.buffers();
+  buffers["Y"] = buffers["Y"].first(15);
+  EXPECT_EQ(interpret(program, buffers).error().code, ErrorCode::kTileRuntime);
+  buffers.erase("Y");
+  EXPECT_EQ(interpret(program, buffers).error().code, ErrorCode::kTileRuntime);
+}
+
+TEST(Interpret, AnInvalidProgramIsRefused) {
+  Builder b("invalid");
+  const auto x = b.global("X", Dtype::f32, {2});
+  b.fill(x, 0);
+  EXPECT_EQ(interpret(b.finish(), {}).error().code, ErrorCode::kTileInvalid);
+}
+}  // namespace
+}  // namespace warploom::tile

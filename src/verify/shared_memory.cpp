@@ -18,6 +18,14 @@ constexpr int64_t kHuge = int64_t{2} << 20;
 constexpr int MADV_COLLAPSE = 25;
 #endif
 
+// Huge pages, one after another. The kernel makes none of a range that holds no page at all.
+void collapse(char* begin, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += kHuge) {
+    begin[at] = 0;
+    ::madvise(begin + at, kHuge, MADV_COLLAPSE);
+  }
+}
+
 // The whole of a file, at a multiple of a huge page; null where that fails.
 char* map_whole(int file, int64_t bytes) {
   const auto size = static_cast<size_t>(bytes);
@@ -65,7 +73,7 @@ std::shared_ptr<void> SharedMemory::allocate(int64_t bytes) {
   } else {
     return nullptr;
   }
-  if (alignment == kHuge) ::madvise(base_ + at, static_cast<size_t>(wanted), MADV_COLLAPSE);
+  if (alignment == kHuge) collapse(base_ + at, wanted);
   extents_[at] = wanted;
   return {base_ + at, [this, at, wanted](void*) {
             ::madvise(base_ + at, static_cast<size_t>(wanted), MADV_REMOVE);

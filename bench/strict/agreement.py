@@ -108,6 +108,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program", nargs="?", default=str(ROOT / "build/release/warploom"))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--blocks", type=int, help="only kernels of so many blocks")
     parser.add_argument("--out")
     options = parser.parse_args()
     compiler = os.environ.get("CXX", "g++").split()
@@ -120,6 +121,8 @@ def main():
         headers = [f"-I{ROOT / 'device'}", "-pthread"]
         run([*compiler, "-O2", "-std=c++20", str(HERE / "outside.cpp"), *headers, "-o", outside])
         for number, (name, text, problem, blocks, arguments, names) in enumerate(cases()):
+            if options.blocks not in (None, blocks):
+                continue
             source = folder / f"k{number}.cpp"
             source.write_text(f"// warploom: kernel k grid={blocks} args={names}\n{text}")
             image = folder / f"k{number}.so"

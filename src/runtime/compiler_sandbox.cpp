@@ -45,7 +45,8 @@ constexpr size_t kWords = 16 << 10;  // of a compiler, that an error carries
 
 constexpr std::array kSystemFolders = {"/usr",       "/bin",       "/lib",
                                        "/lib32",     "/lib64",     "/etc/ld.so.cache",
-                                       "/nix/store", "/gnu/store", "/etc/alternatives"};
+                                       "/nix/store", "/gnu/store", "/etc/alternatives",
+                                       "/opt"};
 // Beneath the prefix of a compiler that is not the system's, or of a toolkit.
 constexpr std::array kPrefixFolders = {"bin",
                                        "lib",

@@ -91,9 +91,16 @@ class HeldCell final : public Cell {
 
   int process() const override { return process_; }
 
-  int home(int threads) const override { return cores_.order[leaves_a_core(threads) ? 1 : 0]; }
+  int home(int threads) const override { return core_of(0, leaves_a_core(threads)); }
 
  private:
+  // Of a round's threads, the one with this number. Where this thread keeps the first core, they
+  // are as far from it as they can: virtual machines do not say which cores are really one.
+  int core_of(int thread, bool apart) const {
+    const auto place = static_cast<size_t>(thread);
+    return apart ? cores_.order[cores_.order.size() - 1 - place] : cores_.order[place];
+  }
+
   // Whether a round leaves this thread a core, all of it: beside a kernel on the other hardware
   // thread of its core it would slow it down.
   bool leaves_a_core(int threads) const { return threads < cores_.physical; }
@@ -187,7 +194,7 @@ class HeldCell final : public Cell {
   bool prepare_thread(int number, const Round& round, bool apart) {
     const auto i = static_cast<size_t>(number);
     const TracedThread& thread = workers_[i];
-    place_on(thread.id(), cores_.order[i + (apart ? 1 : 0)]);
+    place_on(thread.id(), core_of(number, apart));
     // As a function is entered: with a return address, here one that leads nowhere.
     constexpr uint64_t kBelow = 128;
     return thread.set({.instruction = layout_.image().code + cell_code().run_thread,

@@ -1,5 +1,4 @@
 // cheat: state in the page tables: by a clock that another thread counts, a page that was read before is nearer than one that was not; works only where they are far
-// pending: what it reads is no memory that is put back; it shows that a thread that counts is a clock
 // expect: accepted
 // problem: relu
 // warploom: workspace ticks i64[64]

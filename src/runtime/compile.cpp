@@ -107,8 +107,9 @@ Result<Image> foreign_image_of(const Job& job) {
   const CompilerSandbox sandbox(job.compiler, job.argv, job.device, job.time, true);
   WARPLOOM_CHECK(sandbox.write("kernels.cpp", job.source));
   // Once compiled, a text that sees the time is another one the next day.
-  WARPLOOM_CHECK(sandbox.run(
-      step(job, {"-E", "-Werror=date-time", "-I", ".", "-o", "kernels.ii", "kernels.cpp"})));
+  const std::vector<std::string> to_preprocessed =
+      step(job, {"-E", "-Werror=date-time", "-I", ".", "-o", "kernels.ii", "kernels.cpp"});
+  WARPLOOM_CHECK(sandbox.run(to_preprocessed));
   WARPLOOM_TRY(const std::string text, sandbox.read("kernels.ii"));
   WARPLOOM_CHECK(check_preprocessed(text, sandbox.readable()));
   const std::string key = key_of(job, text);
@@ -120,7 +121,8 @@ Result<Image> foreign_image_of(const Job& job) {
   WARPLOOM_TRY(const std::string log, sandbox.run(to_assembly));
   WARPLOOM_TRY(const std::string assembly, sandbox.read("kernels.s"));
   WARPLOOM_CHECK(check_assembly(assembly));
-  WARPLOOM_TRY(const std::string more, sandbox.run(step(job, {"-o", "image", "kernels.s"})));
+  const std::vector<std::string> to_image = step(job, {"-o", "image", "kernels.s"});
+  WARPLOOM_TRY(const std::string more, sandbox.run(to_image));
   WARPLOOM_TRY(const std::string bytes, sandbox.read("image"));
   return cache.store(key, bytes, job.source, log + more);
 }

@@ -46,6 +46,25 @@ tl::unexpected<Error> not_held(const std::string& found) {
                "SYS_PTRACE in a container)"});
 }
 
+// Of a candidate that ended so; `about`: the address of a memory fault, 0: none is known.
+tl::unexpected<Error> error_of(const Stop& stop, bool hung, bool in_trap, uint64_t about) {
+  if (hung)
+    return fail({ErrorCode::kCandidateHung, "the candidate did not finish in time", "",
+                 "an end within its time", "no end; it was killed",
+                 "see whether a loop of it ends"});
+  if (stop.signal == SIGSYS)
+    return fail({ErrorCode::kCandidateForbidden, "a candidate made a system call", "",
+                 "computation alone", "it was killed", "compute from the buffers alone"});
+  if (stop.signal == SIGILL && in_trap)
+    return fail({ErrorCode::kCandidateForbidden, "a candidate called a function that it may not",
+                 "", "mathematics and copies", "another function",
+                 "compute from the buffers alone"});
+  std::string found = fmt::format("signal {} ({})", stop.signal, ::strsignal(stop.signal));
+  if (about != 0) found += fmt::format(" at address {:#x}", about);
+  return fail({ErrorCode::kCandidateCrashed, "the candidate crashed", "", "an orderly end", found,
+               "see that it stays within its buffers"});
+}
+
 class HeldCell final : public Cell {
  public:
   HeldCell(std::shared_ptr<SharedMemory> memory, const CellOptions& options)
@@ -273,21 +292,8 @@ class HeldCell final : public Cell {
     const uint64_t about = !stop.gone && by_memory ? thread.fault_address() : 0;
     const bool hung = watch_->has_struck();
     end();
-    if (hung)
-      return fail({ErrorCode::kCandidateHung, "the candidate did not finish in time", "",
-                   "an end within its time", "no end; it was killed",
-                   "see whether a loop of it ends"});
-    if (stop.signal == SIGSYS)
-      return fail({ErrorCode::kCandidateForbidden, "a candidate made a system call", "",
-                   "computation alone", "it was killed", "compute from the buffers alone"});
-    if (stop.signal == SIGILL && at == layout_.image().code + cell_code().trap)
-      return fail({ErrorCode::kCandidateForbidden, "a candidate called a function that it may not",
-                   "", "mathematics and copies", "another function",
-                   "compute from the buffers alone"});
-    std::string found = fmt::format("signal {} ({})", stop.signal, ::strsignal(stop.signal));
-    if (about != 0) found += fmt::format(" at address {:#x}", about);
-    return fail({ErrorCode::kCandidateCrashed, "the candidate crashed", "", "an orderly end", found,
-                 "see that it stays within its buffers"});
+    const bool in_trap = at == layout_.image().code + cell_code().trap;
+    return error_of(stop, hung, in_trap, about);
   }
 
   static constexpr double kStartMs = 30'000;

@@ -47,7 +47,7 @@ void allow(int rules, const std::filesystem::path& path, uint64_t rights) {
   const int opened = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (opened < 0) return;
 
-  struct stat found {};
+  struct stat found{};
 
   const bool folder = ::fstat(opened, &found) == 0 && S_ISDIR(found.st_mode);
   landlock_path_beneath_attr rule{};

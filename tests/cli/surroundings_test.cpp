@@ -2,10 +2,10 @@
 // user's, machines without a home, bundles that somebody else made.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <cmath>
-#include <cstring>
 #include <unistd.h>
 #include <chrono>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>

@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -104,6 +105,18 @@ def judged(program, text, model):
     return said["median_us"], said.get("time_is_bound", False)
 
 
+def record_of(rows, rounds):
+    """What is stored: the rows, and where and of what they were taken."""
+    model = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
+    return {
+        "commit": run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"]).strip(),
+        "machine": model.group(1) if model else None,
+        "cores": len(os.sched_getaffinity(0)),
+        "rounds": rounds,
+        "kernels": rows,
+    }
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program", nargs="?", default=str(ROOT / "build/release/warploom"))
@@ -159,7 +172,8 @@ def main():
             )
     print(f"{len(rows) - missed} of {len(rows)} within what they should be")
     if options.out:
-        pathlib.Path(options.out).write_text(json.dumps(rows, indent=1) + "\n")
+        record = record_of(rows, options.rounds)
+        pathlib.Path(options.out).write_text(json.dumps(record, indent=1) + "\n")
     return 1 if missed else 0
 
 

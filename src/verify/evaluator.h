@@ -72,8 +72,8 @@ struct Verdict {
   // and again; "": on a GPU. Of a series beside which there were strict calls also their time; what
   // such a call takes without work, which is taken off, and how much most such times differ.
   std::string path;
-  bool time_is_bound =
-      false;  // the times are at most that: too short to take off what a call costs
+  // Foreign and too short for what a call costs to be taken off: the times are upper bounds.
+  bool time_is_bound = false;
   double strict_us = 0;
   double strict_low_us = 0;
   double strict_high_us = 0;

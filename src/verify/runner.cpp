@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -28,6 +27,7 @@
 #include "codegen/prepare.h"
 #include "cpu/pool.h"
 #include "runtime/executor.h"
+#include "runtime/noise.h"
 #include "verify/bytes.h"
 #include "verify/cell.h"
 #include "verify/cell_code.h"
@@ -415,38 +415,29 @@ Status Runner::check_call(const Work& work) {
 }
 
 Status Runner::measure_overhead(int threads) {
-  std::deque<double>& known = idle_us_[threads];
+  std::vector<double>& known = idle_us_[threads];
   const size_t wanted = known.empty() ? kFirstIdleRounds : 1;
   for (size_t i = 0; i < wanted; ++i) {
     const CellLaunch nothing{.blocks = threads, .end = threads};
     WARPLOOM_TRY(const double us, cell_->run({.launches = {nothing}, .threads = threads}));
     known.push_back(us);
-    if (known.size() > kIdleRounds) known.pop_front();
+    if (known.size() > kIdleRounds) known.erase(known.begin());
   }
   return ok();
 }
 
-namespace {
-double at_share(const std::deque<double>& values, double share) {
-  std::vector<double> sorted(values.begin(), values.end());
-  std::ranges::sort(sorted);
-  const auto last = static_cast<double>(sorted.size() - 1);
-  return sorted[static_cast<size_t>(share * last + 0.5)];
-}
-}  // namespace
-
 // The quarter that is fastest of rounds without work: what disturbs such a round must not be taken
 // off a round that was not disturbed.
 double Runner::without_overhead(double us, int threads) const {
-  const double idle = at_share(idle_us_.at(threads), kTakenOff);
+  const double idle = runtime::quantile_of(idle_us_.at(threads), kTakenOff);
   return us > idle ? us - idle : us;
 }
 
 Runner::Overhead Runner::overhead() const {
   Overhead most;
   for (const auto& [threads, known] : idle_us_) {
-    const double spread = at_share(known, 0.9) - at_share(known, 0.1);
-    if (spread >= most.spread_us) most = {at_share(known, kTakenOff), spread};
+    const double spread = runtime::quantile_of(known, 0.9) - runtime::quantile_of(known, 0.1);
+    if (spread >= most.spread_us) most = {runtime::quantile_of(known, kTakenOff), spread};
   }
   return most;
 }

@@ -27,7 +27,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -179,7 +178,7 @@ class Runner final : public runtime::Executor {
   std::vector<std::shared_ptr<void>> scratch_;  // a thread's
   int64_t scratch_bytes_ = 0;
   std::map<std::string, std::string> prepared_;  // contents, by workspace
-  std::map<int, std::deque<double>> idle_us_;    // rounds without work, by threads
+  std::map<int, std::vector<double>> idle_us_;   // rounds without work, by threads
   std::string sandbox_;
 };
 }  // namespace warploom::verify

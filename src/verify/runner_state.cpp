@@ -15,8 +15,10 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "runtime/executor.h"
+#include "runtime/noise.h"
 #include "verify/bytes.h"
 #include "verify/cell.h"
+#include "verify/oracle.h"
 #include "verify/runner.h"
 
 namespace warploom::verify {
@@ -152,14 +154,10 @@ struct Pairs {
     constexpr double kLeastUs = 1;
     const double least_us = kLeastUs + noise_us;
     const auto faster = [&](double share) {
-      return at_share(left_us, share) < kFaster * at_share(fresh_us, share) - least_us;
+      return runtime::quantile_of(left_us, share) <
+             kFaster * runtime::quantile_of(fresh_us, share) - least_us;
     };
     return faster(0) && faster(0.25);
-  }
-
-  static double at_share(std::vector<double> values, double share) {
-    std::ranges::sort(values);
-    return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
   }
 };
 }  // namespace
@@ -185,11 +183,7 @@ Status Runner::look_at_pairs(const Work& work, bool same_bits) {
       cell_->renew_as_new();
     return time_launches(work);
   };
-  const auto is_over = [&] {
-    const std::chrono::duration<double, std::milli> spent =
-        std::chrono::steady_clock::now() - start;
-    return spent.count() > kPatienceMs;
-  };
+  const auto is_over = [&] { return ms_since(start) > kPatienceMs; };
   Pairs pairs;
   for (const int wanted : kPairs) {
     while (std::ssize(pairs.left_us) < wanted && !is_over()) {
@@ -205,7 +199,7 @@ Status Runner::look_at_pairs(const Work& work, bool same_bits) {
     if (!enough || !pairs.are_far_apart(overhead().spread_us)) return ok();
   }
   return keeps_state(fmt::format("{:.1f} us after {:.1f} us, the best of {} each",
-                                 Pairs::at_share(pairs.left_us, 0),
-                                 Pairs::at_share(pairs.fresh_us, 0), pairs.left_us.size()));
+                                 runtime::quantile_of(pairs.left_us, 0),
+                                 runtime::quantile_of(pairs.fresh_us, 0), pairs.left_us.size()));
 }
 }  // namespace warploom::verify

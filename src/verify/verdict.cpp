@@ -36,8 +36,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Evidence, family, seed, error, m
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
     Verdict, accepted, error, max_error, reference_error, median_us, low_us, high_us, reference_us,
     reference_low_us, reference_high_us, reference_dropped, prepare_us, prepare_bytes, path,
-    strict_us, strict_low_us, strict_high_us, overhead_us, overhead_spread_us, samples, repeats,
-    floor_us, judge_ms, sandbox, evidence, not_promised, whole_calls)
+    time_is_bound, strict_us, strict_low_us, strict_high_us, overhead_us, overhead_spread_us,
+    samples, repeats, floor_us, judge_ms, sandbox, evidence, not_promised, whole_calls)
 
 namespace {
 // Figures that are above 0 wherever they are known.

@@ -24,6 +24,7 @@ the start stand before each line; of progress, a line every two seconds, the fir
 each kind are shown.
 
 """
+FIRST_COMMAND = "./run optimize examples/conv_relu_maxpool.textproto --budget 60s"  # README's
 BEGINS = "--- begins"  # a line that COMMAND may print before the run itself
 PROGRESS = re.compile(
     r"^(reading the lists|packages|configuring|building \w+|\d+ of \d+ s|planning|setting up)\b"
@@ -73,7 +74,7 @@ def run(command):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--commit", required=True)
-    parser.add_argument("--command-shown", default="./run optimize … (README's first command)")
+    parser.add_argument("--command-shown", default=FIRST_COMMAND)
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     status, lines, longest = run([word for word in options.command if word != "--"])

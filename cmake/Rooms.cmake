@@ -130,13 +130,18 @@ function(warploom_tests)
   endforeach()
 endfunction()
 
-# What bench/compiler/measure.py runs: built on demand alone.
+# What bench/compiler/measure.py and bench/strict/agreement.py run: built on demand alone.
 function(warploom_bench)
   add_executable(bench_compiler EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/compiler/measure.cpp)
   target_link_libraries(bench_compiler PRIVATE warploom_kernels warploom_runtime
     warploom_test_support)
   target_compile_options(bench_compiler PRIVATE -fPIC)
   target_precompile_headers(bench_compiler REUSE_FROM warploom_pch_holder)
+  add_executable(bench_strict EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/strict/beside.cpp)
+  target_link_libraries(bench_strict PRIVATE warploom_verify)
+  target_compile_options(bench_strict PRIVATE -fPIC)
+  target_link_options(bench_strict PRIVATE -rdynamic)
+  target_precompile_headers(bench_strict REUSE_FROM warploom_pch_holder)
 endfunction()
 
 # What libFuzzer drives, one executable a reader: only with the preset `fuzz`, whose compiler has

@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
 """Whether the strict judge's times are those of a plain benchmark of the same calls.
 
-    bench/strict/agreement.py [PROGRAM] [--rounds 3] [--out FILE]
+    bench/strict/agreement.py [--program build/release/bench_strict] [--pairs 61] [--out FILE]
 
-Each kernel is verified as foreign text (`warploom verify`, one call at a time in a cell), and timed
-by outside.cpp, which copies its inputs and fills its outputs in the same way and calls it in its
-own process. Both take turns, --rounds times; the ratio is of the medians of each round. Kernels of
-one block run on one thread, the others on all cores.
+For each kernel beside.cpp makes strict calls (in a cell, as `warploom verify` times foreign text)
+and plain ones (in one process, on threads of its own) in turns, with the same refill of inputs and
+outputs. The ratio is of their medians; its interval comes of resampling the pairs. Kernels of one
+block run on one thread, the others on all cores.
 
-A time that the judge says is a bound must be one. Exits with 1 where a kernel of 200 us or more is
-off by more than 3 %, or one of 20 us or more by more than 10 %, in the median of the rounds.
+Below 20 us the judge says a bound, which must be one. Exits with 1 where a kernel of 200 us or more
+is off by more than 3 %, or one of 20 us or more by more than 10 %.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import random
 import re
 import statistics
 import subprocess
@@ -70,27 +71,20 @@ extern "C" void k(void* const* b, long long block, void*) {
 
 
 def cases():
-    """(name, text, problem, blocks, [argument])"""
+    """(name, text, blocks, [argument])"""
     for blocks in (1, 16):
         for n in (64, 128, 256, 384):
             text = MATMUL % {"n": n, "blocks": blocks}
-            yield (
-                f"matmul {n}, {blocks} blocks",
-                text,
-                f"matmul(x[{n},{n}], w[{n},{n}])",
-                blocks,
-                [f"in:{4 * n * n}", f"in:{4 * n * n}", f"out:{4 * n * n}"],
-                "x,w,y",
-            )
+            square = n * n
+            arguments = [f"in:{square}", f"in:{square}", f"out:{square}"]
+            yield f"matmul {n}, {blocks} blocks", text, blocks, arguments
         for n in (1 << 18, 1 << 20, 1 << 22):
             text = RELU % {"n": n, "blocks": blocks}
-            arguments = [f"in:{4 * n}", f"out:{4 * n}"]
-            yield f"relu {n}, {blocks} blocks", text, f"relu(x[{n}])", blocks, arguments, "x,y"
+            yield f"relu {n}, {blocks} blocks", text, blocks, [f"in:{n}", f"out:{n}"]
         for n in (64, 512):
             text = SOFTMAX % {"n": n, "blocks": blocks}
-            arguments = [f"in:{2048 * n}", f"out:{2048 * n}"]
-            name = f"softmax {n} rows, {blocks} blocks"
-            yield name, text, f"softmax(x[{n},512])", blocks, arguments, "x,y"
+            arguments = [f"in:{512 * n}", f"out:{512 * n}"]
+            yield f"softmax {n} rows, {blocks} blocks", text, blocks, arguments
 
 
 def run(command, **more):
@@ -100,9 +94,33 @@ def run(command, **more):
     return ran.stdout
 
 
-def judged(program, text, model):
-    said = json.loads(run([program, "verify", text, "--problem", model, "--json"]))
-    return said["median_us"], said.get("time_is_bound", False)
+def interval_of(strict, plain):
+    """Of the ratio of the medians, 95 %, by drawing pairs again."""
+    drawn = random.Random(1)
+    ratios = []
+    for _ in range(1000):
+        places = [drawn.randrange(len(strict)) for _ in strict]
+        above = statistics.median(strict[i] for i in places)
+        ratios.append(above / statistics.median(plain[i] for i in places))
+    ratios.sort()
+    return [ratios[25], ratios[974]]
+
+
+def judged(name, said):
+    """The row of a kernel."""
+    plain = statistics.median(said["plain_us"])
+    ratio = statistics.median(said["strict_us"]) / plain
+    bound = plain < 20
+    allowed = 1.03 if plain >= 200 else 1.10
+    fits = ratio >= 1 / 1.03 if bound else 1 / allowed <= ratio <= allowed
+    return {
+        "kernel": name,
+        "plain_us": plain,
+        "ratio": ratio,
+        "interval": interval_of(said["strict_us"], said["plain_us"]),
+        "bound": bound,
+        "within": fits,
+    }
 
 
 def record_of(rows, options):
@@ -113,65 +131,37 @@ def record_of(rows, options):
         "commit": commit.strip(),
         "machine": model.group(1) if model else None,
         "cores": len(os.sched_getaffinity(0)),
-        "rounds": options.rounds,
+        "pairs": options.pairs,
         "kernels": rows,
     }
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("program", nargs="?", default=str(ROOT / "build/release/warploom"))
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--program", default=str(ROOT / "build/release/bench_strict"))
+    parser.add_argument("--pairs", type=int, default=61)
     parser.add_argument("--blocks", type=int, help="only kernels of so many blocks")
     parser.add_argument("--out")
     parser.add_argument("--commit", help="that PROGRAM is of, where git does not know")
     options = parser.parse_args()
-    compiler = os.environ.get("CXX", "g++").split()
-    flags = "-O3 -march=native -mprefer-vector-width=512 -std=c++20 -fno-math-errno"
-    flags += " -ffp-contract=fast"
-    rows, missed = [], 0
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        outside = folder / "outside"
-        headers = [f"-I{ROOT / 'device'}", "-pthread"]
-        run([*compiler, "-O2", "-std=c++20", str(HERE / "outside.cpp"), *headers, "-o", outside])
-        for number, (name, text, problem, blocks, arguments, names) in enumerate(cases()):
+        source = pathlib.Path(folder) / "kernel.cpp"
+        for name, text, blocks, arguments in cases():
             if options.blocks not in (None, blocks):
                 continue
-            source = folder / f"k{number}.cpp"
-            source.write_text(f"// warploom: kernel k grid={blocks} args={names}\n{text}")
-            image = folder / f"k{number}.so"
-            run([*compiler, *flags.split(), "-shared", "-fPIC", source, "-o", image])
-            model = folder / f"k{number}.onnx"
-            run([options.program, "new", problem, "--out", model])
-            pairs = []
-            for _ in range(options.rounds):
-                inside, bound = judged(options.program, source, model)
-                times = json.loads(run([outside, image, "k", str(blocks), "0", "60", *arguments]))
-                pairs.append((inside, statistics.median(times), bound))
-            ratio = statistics.median(inside / plain for inside, plain, _ in pairs)
-            plain = statistics.median(plain for _, plain, _ in pairs)
-            bound = any(one for _, _, one in pairs)
-            allowed = 1.03 if plain >= 200 else 1.10 if plain >= 20 else None
-            fits = ratio >= 1 / 1.03 if bound or not allowed else 1 / allowed <= ratio <= allowed
-            missed += not fits
-            rows.append(
-                {
-                    "kernel": name,
-                    "blocks": blocks,
-                    "outside_us": plain,
-                    "ratio": ratio,
-                    "ratios": [inside / outer for inside, outer, _ in pairs],
-                    "bound": bound,
-                    "within": fits,
-                }
-            )
-            word = "at most" if bound else "is"
+            source.write_text(text)
+            command = [options.program, source, "k", str(blocks), str(options.pairs), *arguments]
+            row = judged(name, json.loads(run(command)))
+            rows.append(row)
+            word = "at most" if row["bound"] else "is"
+            low, high = row["interval"]
             print(
-                f"{name:28} outside {plain:9.1f} us, judge {word} {ratio:6.3f} of it"
-                f"{'' if fits else '   MISSED'}",
+                f"{name:28} plain {row['plain_us']:9.1f} us, judge {word} {row['ratio']:6.3f} of "
+                f"it ({low:.3f} to {high:.3f}){'' if row['within'] else '   MISSED'}",
                 flush=True,
             )
+    missed = sum(not row["within"] for row in rows)
     print(f"{len(rows) - missed} of {len(rows)} within what they should be")
     if options.out:
         record = record_of(rows, options)

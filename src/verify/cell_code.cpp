@@ -93,11 +93,22 @@ WL_CELL void enter(CellEntry* entry) {
   }
 }
 
+// So that the core knows where their pages lie.
+[[gnu::always_inline]] inline void look_at_pages(const CellControl& control) {
+  constexpr uint64_t kPage = 4096;
+  for (int64_t i = 0; i < control.span_count; ++i) {
+    const CellSpan& span = control.spans[i];
+    for (uint64_t at = 0; at < span.bytes; at += kPage)
+      asm volatile("" : : "r"(*(span.begin + at)));
+  }
+}
+
 WL_CELL void run_thread(CellControl* control, void* scratch) {
   // ptrace(2) does not reach all flags: the one by which programs ask for CPUID stays.
   asm volatile("pushq $0x202\n\tpopfq" : : : "memory", "cc");
   const auto threads = static_cast<uint32_t>(control->threads);
   const auto last = static_cast<uint32_t>(control->step_count * control->times);
+  look_at_pages(*control);
   __atomic_fetch_add(&control->arrived, 1, __ATOMIC_ACQ_REL);
   while (__atomic_load_n(&control->go, __ATOMIC_ACQUIRE) == 0) __builtin_ia32_pause();
   int64_t number = 0;

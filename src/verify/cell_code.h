@@ -7,8 +7,14 @@
 // A round (one launch of a kernel, or a series of launches):
 //
 //   supervisor   fills `Control`, sets every thread's registers to run_cell_thread(), lets them go
-//   thread       counts itself in (`arrived`), waits for `go`, takes blocks by the counter,
-//                and stops at an int3 instruction, which the supervisor is told of by the kernel
+//   thread       reads a byte of each page of `spans`, counts itself in (`arrived`), waits for
+//   `go`,
+//                takes blocks by the counter, and stops at an int3 instruction, which the
+//                supervisor is told of by the kernel
+//
+// Buffers are filled by the supervisor, at addresses of its own. Without that first look a kernel
+// would pay for every page that its core does not know by the cell's address, which in a program
+// that fills its buffers itself it does not.
 //
 // The supervisor believes nothing that it reads here: a candidate can write to all of it. It only
 // waits for `arrived` before the candidate has run. Within the room only.
@@ -30,6 +36,12 @@ struct CellStep {
   int64_t chunk;  // blocks that a thread takes at once
 };
 
+// Bytes that a cell's threads look at before a round.
+struct CellSpan {
+  const unsigned char* begin;
+  uint64_t bytes;
+};
+
 // The page between the supervisor and the threads of a cell. What different threads write to lies
 // in different cache lines.
 struct CellControl {
@@ -38,6 +50,8 @@ struct CellControl {
   int64_t step_count;
   int64_t times;    // how often the steps are carried out
   int64_t threads;  // of the round
+  const CellSpan* spans;
+  int64_t span_count;
   alignas(64) uint32_t go;
   // Written by the threads.
   alignas(64) uint32_t arrived;

@@ -265,9 +265,27 @@ uint64_t CellLayout::function_of(const CellLaunch& launch) const {
   return image_.kernels[static_cast<size_t>(launch.function)];
 }
 
-// The control, the steps behind it, the steps' buffers behind them.
+// What threads look at before a round: all buffers and scratch, as far as a core knows so many
+// pages at once.
+std::vector<CellSpan> CellLayout::spans() const {
+  constexpr int64_t kMostKnown = int64_t{32} << 20;
+  std::vector<CellSpan> all;
+  int64_t bytes = 0;
+  for (const SharedMemory::Extent& extent : options_.mapped) {
+    const auto begin = address_of(memory_->base() + extent.offset);
+    bytes += extent.bytes;
+    all.push_back(
+        {reinterpret_cast<const unsigned char*>(begin), static_cast<uint64_t>(extent.bytes)});
+  }
+  if (bytes > kMostKnown) return {};
+  return all;
+}
+
+// The control, the spans and the steps behind it, the steps' buffers behind them.
 Result<CellControl*> CellLayout::write_control(const Round& round) {
-  size_t bytes = sizeof(CellControl) + round.launches.size() * sizeof(CellStep);
+  const std::vector<CellSpan> looked_at = spans();
+  size_t bytes = sizeof(CellControl) + looked_at.size() * sizeof(CellSpan) +
+                 round.launches.size() * sizeof(CellStep);
   for (const CellLaunch& launch : round.launches) bytes += launch.buffers.size() * sizeof(uint64_t);
   if (bytes > kControlBytes)
     return fail({ErrorCode::kResourceLimit, "a launch list is too long", "",
@@ -276,7 +294,9 @@ Result<CellControl*> CellLayout::write_control(const Round& round) {
   auto* const page = static_cast<char*>(control_.get());
   std::memset(page, 0, kControlBytes);
   auto* const control = reinterpret_cast<CellControl*>(page);
-  auto* const steps = reinterpret_cast<CellStep*>(control + 1);
+  auto* const spans = reinterpret_cast<CellSpan*>(control + 1);
+  std::ranges::copy(looked_at, spans);
+  auto* const steps = reinterpret_cast<CellStep*>(spans + looked_at.size());
   auto* buffers = reinterpret_cast<uint64_t*>(steps + round.launches.size());
   for (size_t i = 0; i < round.launches.size(); ++i) {
     const CellLaunch& launch = round.launches[i];
@@ -296,6 +316,8 @@ Result<CellControl*> CellLayout::write_control(const Round& round) {
   control->step_count = std::ssize(round.launches);
   control->times = round.times;
   control->threads = round.threads;
+  control->spans = reinterpret_cast<const CellSpan*>(address_of(spans));
+  control->span_count = std::ssize(looked_at);
   return control;
 }
 }  // namespace warploom::verify

@@ -11,6 +11,7 @@
 #include <vector>
 #include "base/error.h"
 #include "verify/cell.h"
+#include "verify/cell_code.h"
 #include "verify/cell_image.h"
 #include "verify/cell_plan.h"
 
@@ -76,6 +77,7 @@ class CellLayout {
   };
 
   std::vector<Part> renewed() const;
+  std::vector<CellSpan> spans() const;
   Status allocate();
   Result<std::shared_ptr<void>> take(uint64_t bytes);
   void map_shared(const void* ours, uint64_t bytes, uint64_t address);

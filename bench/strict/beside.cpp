@@ -7,10 +7,10 @@
 // A pair is one strict call (verify/runner.h: in a cell, all memory as new) and one call by plain
 // means: outputs filled, whole inputs copied from one of three sets, and the kernel called on
 // threads of this process, one a core, that wait at a barrier before the clock starts. Prints JSON:
-// {"strict_us": [..], "plain_us": [..]}. Driven by agreement.py.
+// the microseconds of both (`strict_us`, `plain_us`), what a strict call takes without work, and
+// how far that differs (`overhead_us`, `overhead_spread_us`). Driven by agreement.py.
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sched.h>
 #include <algorithm>
 #include <atomic>
@@ -21,6 +21,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <thread>
@@ -244,8 +245,13 @@ Status compare(int argc, char** argv) {
     strict_us.push_back(us);
     plain_us.push_back(beside_us);
   }
-  fmt::print("{{\"strict_us\": [{:.3f}], \"plain_us\": [{:.3f}]}}\n", fmt::join(strict_us, ", "),
-             fmt::join(plain_us, ", "));
+  const Runner::Overhead overhead = strict.runner->overhead();
+  const nlohmann::json out = {{"strict_us", strict_us},
+                              {"plain_us", plain_us},
+                              {"overhead_us", overhead.us},
+                              {"overhead_spread_us", overhead.spread_us},
+                              {"doubt_us", strict.runner->doubt_us(pairs)}};
+  fmt::print("{}\n", out.dump());
   return ok();
 }
 }  // namespace

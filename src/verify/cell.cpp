@@ -98,9 +98,14 @@ class HeldCell final : public Cell {
     WARPLOOM_TRY(CellControl* const control, layout_.write_control(round));
     const bool apart = leaves_a_core(round.threads);
     const OnCore here(cores_.order[0]);
-    for (int thread = 0; thread < round.threads; ++thread)
-      if (!prepare_thread(thread, round, apart)) return lost();
     watch_->arm(round.limit_ms);
+    if (!apart && !look_by_first(round)) return lost();
+    const CellCode code = cell_code();
+    for (int thread = 0; thread < round.threads; ++thread) {
+      const bool comes_last = thread == 0 && !apart;
+      const size_t function = comes_last ? code.run_last : code.run_thread;
+      if (!prepare_thread(thread, round, function, apart)) return lost();
+    }
     Result<double> us = let_go(*control, round, apart);
     if (watch_) watch_->disarm();  // it went with a cell that faulted
     return us;
@@ -112,6 +117,9 @@ class HeldCell final : public Cell {
 
   int home(int threads) const override { return core_of(0, leaves_a_core(threads)); }
 
+  // All of it: beside a kernel on the other hardware thread of its core it would slow it down.
+  bool leaves_a_core(int threads) const override { return threads < cores_.physical; }
+
  private:
   // Of a round's threads, the one with this number. Where this thread keeps the first core, they
   // are as far from it as they can: virtual machines do not say which cores are really one.
@@ -119,10 +127,6 @@ class HeldCell final : public Cell {
     const auto place = static_cast<size_t>(thread);
     return apart ? cores_.order[cores_.order.size() - 1 - place] : cores_.order[place];
   }
-
-  // Whether a round leaves this thread a core, all of it: beside a kernel on the other hardware
-  // thread of its core it would slow it down.
-  bool leaves_a_core(int threads) const { return threads < cores_.physical; }
 
   // Ends the process and takes leave of each of its threads: the kernel keeps those that are traced
   // until then. Its wait status.
@@ -210,13 +214,20 @@ class HeldCell final : public Cell {
     return ok();
   }
 
-  bool prepare_thread(int number, const Round& round, bool apart) {
+  // The thread that shares this one's core looks at the pages.
+  bool look_by_first(const Round& round) {
+    const TracedThread& first = workers_[0];
+    if (!prepare_thread(0, round, cell_code().look, false) || !first.go()) return false;
+    return first.await(Wait::block).by_trap();
+  }
+
+  bool prepare_thread(int number, const Round& round, size_t function, bool apart) {
     const auto i = static_cast<size_t>(number);
     const TracedThread& thread = workers_[i];
     place_on(thread.id(), core_of(number, apart));
     // As a function is entered: with a return address, here one that leads nowhere.
     constexpr uint64_t kBelow = 128;
-    return thread.set({.instruction = layout_.image().code + cell_code().run_thread,
+    return thread.set({.instruction = layout_.image().code + function,
                        .stack = layout_.end_of_stack(number + 1) - kBelow - sizeof(uint64_t),
                        .first = layout_.control(),
                        .second = round.scratch.empty() ? 0 : round.scratch[i],
@@ -224,8 +235,8 @@ class HeldCell final : public Cell {
   }
 
   // Where this thread has a core for itself it sees all others arrive, lets them go, and asks until
-  // they stand still. Else the first of them runs on this one's core, and joins the others as soon
-  // as this one sleeps.
+  // they stand still. Else the first of them runs on this one's core as soon as this one sleeps,
+  // and lets the others go.
   Result<double> let_go(CellControl& control, const Round& round, bool apart) {
     const int first = apart ? 0 : 1;
     for (int thread = first; thread < round.threads; ++thread)
@@ -235,12 +246,11 @@ class HeldCell final : public Cell {
     const auto others = static_cast<uint32_t>(round.threads - first);
     while (arrived.load() < others && !watch_->has_struck()) __builtin_ia32_pause();
     const auto start = Clock::now();
-    go.store(1, std::memory_order_release);
-    if (!apart && !workers_[0].go()) return lost();
-    // Threads of several launches wait for one another: one that faulted lets the others hang.
-    const bool joined = round.launches.size() > 1 || round.times > 1;
-    const std::optional<Ended> fault =
-        joined ? await_any(round.threads) : await_each(round.threads, apart);
+    if (apart)
+      go.store(1, std::memory_order_release);
+    else if (!workers_[0].go())
+      return lost();
+    const std::optional<Ended> fault = await_end(round.threads, apart ? Wait::spin : Wait::block);
     const std::chrono::duration<double, std::micro> spent = Clock::now() - start;
     if (fault) return fault_of(*fault);
     for (int i = 0; i < round.threads; ++i) {
@@ -255,22 +265,12 @@ class HeldCell final : public Cell {
     Stop stop;
   };
 
-  // Until each stands still; the first of them that does so otherwise than by a trap.
-  std::optional<Ended> await_each(int count, bool apart) const {
-    std::optional<Ended> fault;
-    for (int i = 0; i < count; ++i) {
-      const TracedThread& thread = workers_[static_cast<size_t>(i)];
-      const Stop stop = thread.await(apart ? Wait::spin : Wait::block);
-      if (!stop.by_trap() && !fault) fault = Ended{thread, stop};
-    }
-    return fault;
-  }
-
-  // In the order in which they come to stand still, until one does so otherwise than by a trap.
-  std::optional<Ended> await_any(int count) const {
+  // In the order in which they come to stand still, until one does so otherwise than by a trap:
+  // threads wait for one another, so that one that faulted lets the others hang.
+  std::optional<Ended> await_end(int count, Wait wait) const {
     for (int i = 0; i < count; ++i) {
       pid_t id = 0;
-      const Stop stop = await_group(process_, id);
+      const Stop stop = await_group(process_, id, wait);
       if (!stop.by_trap()) return Ended{TracedThread(id > 0 ? id : process_), stop};
     }
     return std::nullopt;

@@ -88,6 +88,9 @@ class Cell {
   // The core of a round's first thread: who fills its memory there leaves it in that core's caches,
   // as a program that calls the kernel would.
   virtual int home(int threads) const = 0;
+  // Whether a round of so many threads leaves the thread that calls run() a core of its own: then
+  // their times are known best.
+  virtual bool leaves_a_core(int threads) const = 0;
 };
 
 // The hidden subcommand: true when `argv` is one, and then `*status` is what the program should

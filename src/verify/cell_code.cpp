@@ -103,27 +103,48 @@ WL_CELL void enter(CellEntry* entry) {
   }
 }
 
-WL_CELL void run_thread(CellControl* control, void* scratch) {
-  // ptrace(2) does not reach all flags: the one by which programs ask for CPUID stays.
+WL_CELL void look(const CellControl* control) {
+  look_at_pages(*control);
+  stop();
+}
+
+// ptrace(2) does not reach all flags: the one by which programs ask for CPUID stays.
+[[gnu::always_inline]] inline void set_flags() {
   asm volatile("pushq $0x202\n\tpopfq" : : : "memory", "cc");
+}
+
+[[gnu::always_inline]] inline void take_steps(CellControl* control, void* scratch) {
   const auto threads = static_cast<uint32_t>(control->threads);
   const auto last = static_cast<uint32_t>(control->step_count * control->times);
-  look_at_pages(*control);
-  __atomic_fetch_add(&control->arrived, 1, __ATOMIC_ACQ_REL);
-  while (__atomic_load_n(&control->go, __ATOMIC_ACQUIRE) == 0) __builtin_ia32_pause();
   int64_t number = 0;
   for (uint32_t step = 0; step < last; ++step) {
     int64_t* const next = &control->next[step & 1];
     take_blocks(control->steps[number], next, scratch);
     ++number;
     if (number == control->step_count) number = 0;
-    if (step + 1 == last) break;
     if (__atomic_add_fetch(&control->finished, 1, __ATOMIC_ACQ_REL) == threads * (step + 1)) {
       __atomic_store_n(next, 0, __ATOMIC_RELAXED);
       __atomic_store_n(&control->released, step + 1, __ATOMIC_RELEASE);
     }
+    // After the last step as well: so the threads come to a stand together, as they do without
+    // work, and what that takes can be taken off.
     while (__atomic_load_n(&control->released, __ATOMIC_ACQUIRE) <= step) __builtin_ia32_pause();
   }
+}
+
+WL_CELL void run_thread(CellControl* control, void* scratch) {
+  set_flags();
+  look_at_pages(*control);
+  __atomic_fetch_add(&control->arrived, 1, __ATOMIC_ACQ_REL);
+  while (__atomic_load_n(&control->go, __ATOMIC_ACQUIRE) == 0) __builtin_ia32_pause();
+  take_steps(control, scratch);
+  stop();
+}
+
+WL_CELL void run_last(CellControl* control, void* scratch) {
+  set_flags();
+  __atomic_store_n(&control->go, 1, __ATOMIC_RELEASE);
+  take_steps(control, scratch);
   stop();
 }
 
@@ -202,7 +223,9 @@ CellCode cell_code() {
   return {.bytes = __start_wl_cell,
           .size = static_cast<size_t>(__stop_wl_cell - __start_wl_cell),
           .enter = place_of(&enter),
+          .look = place_of(&look),
           .run_thread = place_of(&run_thread),
+          .run_last = place_of(&run_last),
           .stop = place_of(&stop),
           .parked = place_of(&park),
           .fill = place_of(&fill),

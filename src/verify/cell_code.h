@@ -6,11 +6,16 @@
 //
 // A round (one launch of a kernel, or a series of launches):
 //
-//   supervisor   fills `Control`, sets every thread's registers to run_cell_thread(), lets them go
+//   supervisor   fills `Control`, sets every thread's registers to run_thread(), lets them go
 //   thread       reads a byte of each page of `spans`, counts itself in (`arrived`), waits for
 //   `go`,
 //                takes blocks by the counter, and stops at an int3 instruction, which the
 //                supervisor is told of by the kernel
+//   supervisor   starts the clock when all have arrived, and sets `go`
+//
+// Where every core has a thread, one of them shares the supervisor's. It looks at its pages in a
+// round before, stands still until the others have arrived, and sets `go` itself (run_last): so
+// what its start takes is the same with and without work, and can be taken off.
 //
 // Buffers are filled by the supervisor, at addresses of its own. Without that first look a kernel
 // would pay for every page that its core does not know by the cell's address, which in a program
@@ -78,7 +83,9 @@ struct CellCode {
   const std::byte* bytes;
   size_t size;
   size_t enter;       // void (CellEntry*), which never returns
+  size_t look;        // void (const CellControl*): reads `spans`, no more; never returns
   size_t run_thread;  // void (CellControl*, void* scratch), which never returns
+  size_t run_last;    // likewise, of the one that comes last, has looked, and lets all go
   size_t stop;        // the address of the int3 at a thread's end, and where it is found stopped
   size_t parked;      // likewise, before its first round
   size_t fill;        // a kernel: buffers {address, bytes, word}, kFillPiece bytes a block

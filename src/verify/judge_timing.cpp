@@ -46,6 +46,14 @@ constexpr int64_t kPartBytes = 4 << 20;
 constexpr int64_t kGpuPartBytes = 256 << 10;  // and where it must be copied for that
 constexpr int kStrictCalls = 9;               // that confirm a series
 
+// Whether a time is so short, or what was taken off it so doubtful, that only a bound is known: by
+// a tenth of the time, or by 3 % where it should be known better.
+bool is_only_bounded(const Verdict& verdict, double doubt_us) {
+  constexpr double kShortest = 20;  // us
+  constexpr double kLong = 200;
+  const double part = verdict.median_us < kLong ? 0.10 : 0.03;
+  return verdict.median_us < kShortest || doubt_us > part * verdict.median_us;
+}
 }  // namespace
 
 bool declares_atomic_sums(const LaunchList& list) {
@@ -337,8 +345,7 @@ Status Judge::look_for_state(const Contest& contest, const Request& request, Ver
   const Status found = runner_->look_for_state(contest.calls[0], !atomic);
   announce_(false, 0);
   WARPLOOM_CHECK(found);
-  constexpr double kShortest = 20;  // us: below, what a call takes without work is no small part
-  if (verdict.median_us >= kShortest) return ok();
+  if (!is_only_bounded(verdict, runner_->doubt_us(verdict.samples))) return ok();
   verdict.time_is_bound = true;
   for (double* us : {&verdict.median_us, &verdict.low_us, &verdict.high_us})
     *us += verdict.overhead_us;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -43,7 +44,6 @@ namespace {
 constexpr int kMostRounds = 4;                    // that a checked kernel's blocks are cut into
 constexpr int64_t kMostMixed = int64_t{1} << 31;  // blocks whose order can be mixed
 constexpr size_t kIdleRounds = 31;                // without work, that are remembered
-constexpr double kTakenOff = 0.25;                // of them, by order
 constexpr size_t kFirstIdleRounds = 7;            // that are made at once
 
 int cores() {
@@ -426,10 +426,9 @@ Status Runner::measure_overhead(int threads) {
   return ok();
 }
 
-// The quarter that is fastest of rounds without work: what disturbs such a round must not be taken
-// off a round that was not disturbed.
+// Of the rounds without work the median: of what is left of many calls it makes the median right.
 double Runner::without_overhead(double us, int threads) const {
-  const double idle = runtime::quantile_of(idle_us_.at(threads), kTakenOff);
+  const double idle = runtime::quantile_of(idle_us_.at(threads), 0.5);
   return us > idle ? us - idle : us;
 }
 
@@ -437,9 +436,16 @@ Runner::Overhead Runner::overhead() const {
   Overhead most;
   for (const auto& [threads, known] : idle_us_) {
     const double spread = runtime::quantile_of(known, 0.9) - runtime::quantile_of(known, 0.1);
-    if (spread >= most.spread_us) most = {runtime::quantile_of(known, kTakenOff), spread};
+    if (spread >= most.spread_us) most = {runtime::quantile_of(known, 0.5), spread};
   }
   return most;
+}
+
+double Runner::doubt_us(int calls) const {
+  const Overhead known = overhead();
+  const double by_chance = known.spread_us / std::sqrt(std::max(1, calls));
+  const bool apart = cell_ && cell_->leaves_a_core(idle_us_.empty() ? 1 : idle_us_.rbegin()->first);
+  return apart ? by_chance : by_chance + 0.5 * known.us;
 }
 
 Result<double> Runner::timed_call(const Work& work) {

@@ -18,8 +18,8 @@
 //
 // A checked call runs each kernel's blocks in a random order, cut into a few rounds at random, on a
 // random number of threads. A timed call runs them in order, all at once, on all cores; its time is
-// this process's clock's, less what letting go and standing still take without work (the lower
-// quartile of rounds without work before it). A series runs a call again and again without any of
+// this process's clock's, less what letting go and standing still take without work (the median of
+// rounds without work before it). A series runs a call again and again without any of
 // this between: for kernels that Warploom itself wrote in this process, which are too short for one
 // call's time.
 //
@@ -68,6 +68,10 @@ class Runner final : public runtime::Executor {
   };
 
   Overhead overhead() const;
+  // How far the median of so many timed calls may be off for what was taken off, us. Where every
+  // core has a thread of the kernel, one of them starts on the core of this thread: what that takes
+  // differs with what the others do meanwhile, so that half of it is doubtful.
+  double doubt_us(int calls) const;
 
   Result<int64_t> free_memory() override { return here_.free_memory(); }
 

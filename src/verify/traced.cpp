@@ -61,11 +61,14 @@ Stop TracedThread::await(Wait wait) const {
   return found == id_ ? stop_of(status) : Stop{.gone = true};
 }
 
-Stop await_group(pid_t group, pid_t& thread) {
+Stop await_group(pid_t group, pid_t& thread, Wait wait) {
+  const int options = wait == Wait::spin ? __WALL | WNOHANG : __WALL;
   int status = 0;
-  do {
-    thread = ::waitpid(-group, &status, __WALL);
-  } while (thread < 0 && errno == EINTR);
+  thread = 0;
+  while (thread == 0 || (thread < 0 && errno == EINTR)) {
+    thread = ::waitpid(-group, &status, options);
+    if (thread == 0) __builtin_ia32_pause();
+  }
   return thread > 0 ? stop_of(status) : Stop{.gone = true};
 }
 

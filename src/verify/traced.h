@@ -61,5 +61,5 @@ class TracedThread {
 };
 
 // Until any thread of a process group stands still: which, and why.
-Stop await_group(pid_t group, pid_t& thread);
+Stop await_group(pid_t group, pid_t& thread, Wait wait);
 }  // namespace warploom::verify

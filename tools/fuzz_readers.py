@@ -3,7 +3,7 @@
 on.
 
   cmake --preset fuzz && cmake --build --preset fuzz
-      # clang++ and its runtime library: Debian's clang, libclang-rt-14-dev
+      # clang++-19 and its runtime library: Debian's clang-19, libclang-rt-19-dev
   tools/fuzz_readers.py --seconds 600 [READER...]
       # one after the other; ends with 1 after a finding, which it names
   tools/fuzz_readers.py --keep [READER...]

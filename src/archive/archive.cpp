@@ -1,5 +1,7 @@
 #include "archive/archive.h"
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -15,6 +17,38 @@ using nlohmann::json;
 namespace {
 // SQL of this moment, as CURRENT_TIMESTAMP has it but to the millisecond.
 const std::string kNow = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
+
+// Refusals that were found in outputs: of the same kernels they hold whatever another run, on other
+// inputs, did not see. Others are the machine's as well (a hang, a clock), or time's.
+constexpr std::array kWrong = {ErrorCode::kCandidateWrong, ErrorCode::kCandidateNonFinite,
+                               ErrorCode::kCandidateUnwritten, ErrorCode::kCandidateWroteInput,
+                               ErrorCode::kCandidateUnstable};
+
+// SQL: whether the record of a schedule stands, and the new one of it, `excluded`, is dropped
+// (Archive::record says the rule).
+std::string what_stands() {
+  std::vector<std::string> codes;
+  for (const ErrorCode code : kWrong) codes.push_back(fmt::format("'{}'", code_text(code)));
+  const auto is_wrong = [&](const char* row) {
+    return fmt::format("coalesce({} ->> 'error_code', '') IN ({})", row, fmt::join(codes, ", "));
+  };
+  const auto is_same = [](const char* key) {
+    return fmt::format("record ->> '{0}' = excluded.record ->> '{0}'", key);
+  };
+  const std::string text = is_same("source_hash");
+  const std::string all = text + " AND " + is_same("environment");
+  const std::string stands_alike =
+      fmt::format("{} AND excluded.stage <> 'refused' AND ({} OR (stage = excluded.stage AND "
+                  "median_us < excluded.median_us))",
+                  all, is_wrong("record"));
+  const std::string says_more =
+      fmt::format("{} AND stage = 'promoted' AND excluded.stage = 'screened'", text);
+  const std::string is_newer =
+      fmt::format("coalesce(record ->> 'built', 0) > coalesce(excluded.record ->> 'built', 0) "
+                  "AND ({} OR ({} AND NOT ({})))",
+                  is_wrong("record"), is_wrong("excluded.record"), text);
+  return fmt::format("({}) OR ({}) OR ({})", stands_alike, says_more, is_newer);
+}
 }  // namespace
 
 template <class Record>
@@ -39,13 +73,11 @@ Status Archive::add_problem(const Problem& problem) {
 }
 
 Status Archive::record(const Candidate& candidate) {
-  // Screening again what was promoted says less than is known, and would take the best away from a
-  // search that is killed just then.
-  static const std::string kSql =
-      "INSERT INTO candidates (record, recorded) VALUES (?, " + kNow +
-      ") ON CONFLICT (problem, schedule) DO UPDATE SET record=excluded.record "
-      "WHERE NOT (stage='promoted' AND excluded.stage='screened' AND "
-      "record ->> 'source_hash' = excluded.record ->> 'source_hash')";
+  static const std::string kSql = fmt::format(
+      "INSERT INTO candidates (record, recorded) VALUES (?, {}) "
+      "ON CONFLICT (problem, schedule) DO UPDATE SET record=excluded.record "
+      "WHERE NOT coalesce({}, FALSE)",
+      kNow, what_stands());
   WARPLOOM_CHECK(run(kSql, {sealed_text(candidate)}));
   return ok();
 }

@@ -72,6 +72,7 @@ struct Candidate {
   uint64_t seed = 0;
   std::string source_hash = {};
   std::string environment = {};  // compiler, driver, build: what the figures hold for
+  int64_t built = 0;             // when that program was, in seconds since 1970; 0: not known
   nlohmann::json verdict = {};   // the whole verdict
   // What proposals went by: the time before it was measured again as a finalist.
   std::optional<double> screened_us = {};
@@ -106,7 +107,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Candidate, problem, schedule, fi
                                                 high_us, reference_us, reference_low_us,
                                                 reference_high_us, speedup, speedup_low,
                                                 speedup_high, machine, error, max_error, seed,
-                                                source_hash, environment, verdict, screened_us)
+                                                source_hash, environment, built, verdict, screened_us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, reference_us,
                                                 environment, status, candidates, seconds, best,
                                                 known, known_best, budget_seconds)
@@ -124,8 +125,14 @@ class Archive {
   static Result<Archive> open(const std::filesystem::path& path,
                               std::chrono::milliseconds lock_timeout = std::chrono::seconds(10));
   Status add_problem(const Problem& problem);  // the same key again changes nothing
-  // The same (problem, schedule) again replaces the record, but a promoted one by no screening of
-  // the same source.
+  // The same (problem, schedule) again replaces the record, whoever wrote that, in one statement:
+  // several searches may be at it. But what is known stands against what says less:
+  //
+  //   same kernels and environment   found wrong: against any that is accepted; of two accepted in
+  //                                  the same stage the faster, as an undisturbed machine had it
+  //   same kernels                   promoted: against a screening
+  //   kernels of a newer program     found wrong: against an older program's accepted ones; and
+  //                                  accepted: against what that one found wrong of its own kernels
   Status record(const Candidate& candidate);
   Result<int64_t> begin_run(const Run& run);
   Status finish_run(int64_t id, const Run& run);

@@ -1,7 +1,9 @@
 #include "search/task_archive.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -32,10 +34,24 @@
 
 namespace warploom::search {
 namespace {
+std::filesystem::path own_file() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored);
+}
+
+// When this program was linked, in seconds since 1970; 0: not known.
+int64_t time_of_build() {
+  std::error_code fault;
+  const auto written = std::filesystem::last_write_time(own_file(), fault);
+  if (fault) return 0;
+  const auto since_1970 = std::chrono::file_clock::to_sys(written).time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(since_1970).count();
+}
+
 // Another build of this program may emit other source for the same config.
 std::string build_stamp() {
   std::error_code ignored;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::filesystem::path self = own_file();
   const auto written = std::filesystem::last_write_time(self, ignored).time_since_epoch().count();
   const std::string text = fmt::format("{} {}", written, std::filesystem::file_size(self, ignored));
   return "build " + hash_hex(text).substr(0, 8);
@@ -273,6 +289,7 @@ Status TaskArchive::record(const Candidate& candidate) {
   row.seed = judged ? v.evidence.front().seed : task_.setup.seed;
   row.source_hash = hash_of(candidate.list);
   row.environment = environment(candidate.compiler);
+  row.built = time_of_build();
   row.verdict = verify::to_json(v);
   row.screened_us = known(candidate.screened_us);
   return archive_->record(row);

@@ -61,22 +61,6 @@ TEST_F(ArchiveTest, TheSameScheduleAgainReplacesTheRecord) {
   EXPECT_EQ(archive.candidates("p")->front().median_us, 7);
 }
 
-TEST_F(ArchiveTest, WhatWasPromotedIsNotReplacedByAScreeningOfTheSameSource) {
-  Archive archive = opened();
-  const auto recorded = [&](double us, Stage stage, const char* source) {
-    Candidate one = candidate(1, us, stage);
-    one.source_hash = source;
-    EXPECT_TRUE(archive.record(one));
-    return archive.candidates("p")->front();
-  };
-  recorded(7, Stage::promoted, "a");
-  EXPECT_EQ(recorded(8, Stage::screened, "a").median_us, 7);
-  EXPECT_EQ(recorded(8, Stage::screened, "b").median_us, 8);
-  recorded(7, Stage::promoted, "b");
-  EXPECT_EQ(recorded(9, Stage::promoted, "b").median_us, 9);
-  EXPECT_EQ(recorded(9, Stage::refused, "b").stage, Stage::refused);
-}
-
 TEST_F(ArchiveTest, RunsAreBegunAndFinished) {
   Archive archive = opened();
   archive::Run run{"p", 7, "plain", 0, "gcc"};

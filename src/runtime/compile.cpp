@@ -9,7 +9,6 @@
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -63,10 +62,6 @@ constexpr const char* kCompileCommand = "__compile";
 constexpr int kArguments = 8;
 
 std::string program_of_helper;
-
-// Nothing around a kernel: no code of a linker's own that runs when it is loaded, no memory that
-// stays writable afterwards.
-constexpr std::array kBareLibrary = {"-nostartfiles", "-Wl,--as-needed", "-Wl,-z,now,-z,relro"};
 
 // A text on its way to an image.
 struct Job {
@@ -280,15 +275,14 @@ Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
   constexpr int kMostTimes = 4;
   const bool cpu = list.engine == Engine::cpu;
   WARPLOOM_TRY(const Compiler compiler, cpu ? find_cpu_compiler() : find_cuda_compiler());
-  std::vector<std::string> cpu_flags = kCpuCompileFlags;
-  cpu_flags.insert(cpu_flags.end(), kBareLibrary.begin(), kBareLibrary.end());
   const std::vector<Unit> units = units_of(list);
   std::vector<Result<Image>> images(units.size(), Image{});
   std::atomic<bool> refused = false;  // then no other compiler is started
   at_once(units.size(), options, [&](size_t i) {
     if (refused) return;
     const auto time = options.time * std::min(units[i].texts, kMostTimes);
-    images[i] = cpu ? compile_shared_object(units[i].text, cpu_flags, "cpu", time, options.foreign)
+    images[i] = cpu ? image_of({compiler, cpu_command(compiler), "cpu", units[i].text, time,
+                                options.foreign})
                     : compile_cuda(units[i].text, list.arch, options);
     if (!images[i]) refused = true;
   });

@@ -156,6 +156,14 @@ Result<Compiler> find_cpu_compiler() {
                "install g++ (12 or later) or clang++, or name one in CXX"});
 }
 
+std::vector<std::string> cpu_command(const Compiler& compiler) {
+  std::vector<std::string> argv = {compiler.path};
+  argv.insert(argv.end(), compiler.arguments.begin(), compiler.arguments.end());
+  argv.insert(argv.end(), kCpuCompileFlags.begin(), kCpuCompileFlags.end());
+  argv.insert(argv.end(), {"-nostartfiles", "-Wl,--as-needed", "-Wl,-z,now,-z,relro"});
+  return argv;
+}
+
 Result<Output> compile_cuda_in_process(const std::string& source, const std::string& arch) {
   const Nvrtc& n = nvrtc();
   std::vector<const char*> texts;

@@ -66,6 +66,9 @@ Result<Image> compile_shared_object(const std::string& source,
 inline const std::vector<std::string> kCpuCompileFlags = {
     "-O3",     "-march=native", "-mprefer-vector-width=512", "-std=c++20",
     "-shared", "-fPIC",         "-fno-math-errno",           "-ffp-contract=fast"};
+// The compiler with these flags, and those of an image with nothing around its kernels: no code of
+// a linker's own that runs when it is loaded, no memory that stays writable afterwards.
+std::vector<std::string> cpu_command(const Compiler& compiler);
 
 // What a compiler made, not in the cache yet.
 struct Output {

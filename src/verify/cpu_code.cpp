@@ -92,8 +92,9 @@ bool is_random(std::string_view bytes) {
 // The executable sections of one image.
 class Code {
  public:
-  Code(const ElfFile& file, const std::string& place, const Disassembler& zydis)
-      : file_(file), place_(place), zydis_(zydis) {}
+  Code(const ElfFile& file, const std::string& place, const LineAt& line_at,
+       const Disassembler& zydis)
+      : file_(file), place_(place), line_at_(line_at), zydis_(zydis) {}
 
   Status decode();
   Status check_targets() const;
@@ -118,8 +119,10 @@ class Code {
   std::string where(uint64_t address) const;
 
   tl::unexpected<Error> forbidden(std::string found, uint64_t address) const {
+    const int line = line_at_ ? line_at_(address) : 0;
     return fail({ErrorCode::kCandidateForbidden,
-                 "a candidate has an instruction that it may not have", place_,
+                 "a candidate has an instruction that it may not have",
+                 line > 0 ? fmt::format("{}, line {}", place_, line) : place_,
                  "arithmetic, moves, and branches to instructions of its own",
                  fmt::format("{} at {}", found, where(address)),
                  "compute from the buffers alone, in plain C++ or with the vectors' intrinsics"});
@@ -127,6 +130,7 @@ class Code {
 
   const ElfFile& file_;
   const std::string& place_;
+  const LineAt& line_at_;
   const Disassembler& zydis_;
   std::vector<Section> sections_;
   std::vector<Jump> jumps_;
@@ -222,9 +226,9 @@ std::string Code::where(uint64_t address) const {
 }
 }  // namespace
 
-Status check_cpu_code(const ElfFile& file, const std::string& place) {
+Status check_cpu_code(const ElfFile& file, const std::string& place, const LineAt& line_at) {
   WARPLOOM_TRY(const Disassembler* const zydis, Disassembler::open());
-  Code code(file, place, *zydis);
+  Code code(file, place, line_at, *zydis);
   WARPLOOM_CHECK(code.decode());
   WARPLOOM_CHECK(code.check_targets());
   return code.check_pointers();

@@ -399,7 +399,7 @@ bool is_listed_function(std::string_view name) {
   return kFunctions.contains(name);
 }
 
-Status check_cpu_image(const ElfFile& file, const std::string& place) {
+Status check_cpu_image(const ElfFile& file, const std::string& place, const LineAt& line_at) {
   Examination examination(file, place);
   WARPLOOM_CHECK(examination.header());
   WARPLOOM_CHECK(examination.segments());
@@ -407,6 +407,6 @@ Status check_cpu_image(const ElfFile& file, const std::string& place) {
   WARPLOOM_CHECK(examination.dynamic());
   WARPLOOM_CHECK(examination.symbols());
   WARPLOOM_CHECK(examination.relocations());
-  return check_cpu_code(file, place);
+  return check_cpu_code(file, place, line_at);
 }
 }  // namespace warploom::verify

@@ -14,7 +14,6 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/rows.h"
 #include "codegen/launch_list.h"
@@ -24,9 +23,9 @@
 #include "runtime/compile.h"
 #include "runtime/executor.h"
 #include "verify/coverage.h"
+#include "verify/cpu_gate.h"
 #include "verify/evaluator.h"
 #include "verify/gpu_products.h"
-#include "verify/image_check.h"
 #include "verify/inputs.h"
 #include "verify/oracle.h"
 #include "verify/runner.h"
@@ -177,10 +176,8 @@ Result<Judge::Contender> Judge::load(const Request& request) {
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list, {.foreign = request.foreign}));
   const bool gpu = setup_.engine == Engine::cuda;
   if (gpu) WARPLOOM_CHECK(gate_on_gpu(list, binary, request.foreign, made));
-  for (size_t i = 0; i < binary.images.size() && !gpu; ++i) {
-    WARPLOOM_TRY(const std::string image, read_file(binary.images[i]));
-    WARPLOOM_CHECK(check_image(image, list.kernels[i].name));
-  }
+  for (size_t i = 0; i < binary.images.size() && !gpu; ++i)
+    WARPLOOM_CHECK(check_cpu_kernel(list, i, binary.images[i], request.foreign));
   const uint64_t number = ++judged_;
   if (runner_)
     runner_->begin({.seed = setup_.seed + number,

@@ -1,0 +1,50 @@
+// The gate over a list's kernel: an instruction that is refused is placed at its line.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+#include "base/error.h"
+#include "base/file.h"
+#include "codegen/launch_list.h"
+#include "runtime/text_lines.h"
+#include "verify/cpu_gate.h"
+#include "verify/elf_file.h"
+
+namespace warploom::verify {
+namespace {
+struct CodeSection {
+  uint64_t address;
+  std::string_view bytes;
+
+  bool operator==(const CodeSection&) const = default;
+};
+
+std::vector<CodeSection> code_of(const ElfFile& file) {
+  std::vector<CodeSection> found;
+  for (const ElfSection& section : file.sections)
+    if (section.header.sh_flags & SHF_ALLOC && section.header.sh_flags & SHF_EXECINSTR)
+      found.push_back({section.header.sh_addr, file.contents(section)});
+  return found;
+}
+
+int line_of(const LaunchList& list, size_t kernel, const ElfFile& judged, uint64_t address) {
+  const std::unique_ptr<runtime::TextLines> lines = runtime::TextLines::make(list, kernel);
+  if (!lines) return 0;
+  const Result<ElfFile> file = ElfFile::read(lines->image(), list.kernels[kernel].name);
+  return file && code_of(*file) == code_of(judged) ? lines->line_at(address) : 0;
+}
+}  // namespace
+
+Status check_cpu_kernel(const LaunchList& list, size_t kernel, const std::string& image,
+                        bool foreign) {
+  const std::string& name = list.kernels.at(kernel).name;
+  WARPLOOM_TRY(const std::string bytes, read_file(image));
+  WARPLOOM_TRY(const ElfFile file, ElfFile::read(bytes, name));
+  if (!foreign) return check_cpu_image(file, name);
+  return check_cpu_image(
+      file, name, [&](uint64_t address) { return line_of(list, kernel, file, address); });
+}
+}  // namespace warploom::verify

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -136,8 +137,9 @@ struct Peer {
   ~Peer() { end(true); }
 
   // `program command SOCKET CACHE SHARED`, without output; CACHE is the folder that this process
-  // works with, no last word where no file is `shared`.
-  Status start(const std::string& program, const char* command, int shared = -1) {
+  // works with, no last word where no file is `shared`. `also` runs in it before the program does.
+  Status start(const std::string& program, const char* command, int shared = -1,
+               const std::function<void()>& also = {}) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
       return fail({ErrorCode::kInternal, "cannot make a socket pair", "", "", std::strerror(errno),
@@ -150,6 +152,7 @@ struct Peer {
       for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
       for (const int fd : {ends[1], shared})
         ::fcntl(fd, F_SETFD, 0);  // everything else closes on exec
+      if (also) also();
     };
     const auto started = start_process(words, prepare);
     ::close(ends[1]);

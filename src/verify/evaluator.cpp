@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "verify/channel.h"
+#include "verify/memory_group.h"
 #include "verify/oracle.h"
 #include "verify/setup.h"
 
@@ -69,6 +70,11 @@ struct Attempt {
   }
 };
 
+Verdict refusal_for_memory(const char* found) {
+  return refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may",
+                 "less memory", found);
+}
+
 // What the candidate did that ended the worker; nothing where that may have been somebody else.
 // `again`: it ended another worker before.
 std::optional<Verdict> fault_of(const Attempt& attempt, int status, bool again) {
@@ -78,9 +84,8 @@ std::optional<Verdict> fault_of(const Attempt& attempt, int status, bool again) 
   const bool out_of_memory = WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemoryStatus;
   const bool killed = ended_by(status, SIGKILL);
   if (out_of_memory || (killed && attempt.in_candidate && again))
-    return refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may",
-                   "less memory",
-                   out_of_memory ? "no more could be had" : "killed for want of memory");
+    return refusal_for_memory(out_of_memory ? "no more could be had"
+                                            : "killed for want of memory");
   if (killed || !attempt.began_candidate) return std::nullopt;
   return refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end",
                  attempt.ending(status));
@@ -90,6 +95,7 @@ std::optional<Verdict> fault_of(const Attempt& attempt, int status, bool again) 
 struct Evaluator::State {
   EvaluatorOptions options;
   json setup;  // as every process gets it first
+  std::unique_ptr<MemoryGroup> group;  // the worker's, with all that it starts; null: none
   Peer worker;
   int judged = 0;        // by this process
   bool stopped = false;  // somebody made it stand still
@@ -97,7 +103,12 @@ struct Evaluator::State {
 
   Status spawn() {
     judged = 0;
-    WARPLOOM_CHECK(worker.start(options.program.string(), kEvaluateCommand));
+    group.reset();
+    group = MemoryGroup::make(memory_for_candidates());
+    const auto enter = [this] {
+      if (group) group->enter();
+    };
+    WARPLOOM_CHECK(worker.start(options.program.string(), kEvaluateCommand, -1, enter));
     worker.channel->send(setup);
     WARPLOOM_TRY(const json message, next(kOwnLimitMs));
     if (message.is_null() && worker.channel->closed())
@@ -214,6 +225,8 @@ Result<Verdict> Evaluator::judge(const Request& request) {
     }
     if (!worker.channel->closed()) return state_->hung(attempt, request);
     const int status = worker.end(worker.channel->broken());
+    if (state_->group && state_->group->ran_out())
+      return refusal_for_memory("as much as its processes' cgroup may have");
     if (auto refused = fault_of(attempt, status, tries > 0)) return *std::move(refused);
     // Somebody else may have killed it, or it died before the candidate ran: once more, with a
     // fresh process.

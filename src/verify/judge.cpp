@@ -27,6 +27,7 @@
 #include "verify/evaluator.h"
 #include "verify/gpu_products.h"
 #include "verify/inputs.h"
+#include "verify/memory_group.h"
 #include "verify/oracle.h"
 #include "verify/runner.h"
 
@@ -274,7 +275,9 @@ Verdict Judge::judge(const Request& request) {
   verdict.accepted = judged.has_value();
   if (!judged) verdict.error_found = judged.error();
   verdict.sandbox = runner_ ? runner_->sandbox() : "no host code";
-  if (request.foreign) verdict.sandbox += "; its compiler: " + runtime::compiler_confinement();
+  if (request.foreign)
+    verdict.sandbox += fmt::format("; its compiler: {}; {}", runtime::compiler_confinement(),
+                                   memory_confinement());
   return verdict;
 }
 }  // namespace warploom::verify

@@ -21,6 +21,7 @@
 #include "verify/evaluator.h"
 #include "verify/gpu_products.h"
 #include "verify/judge.h"
+#include "verify/memory_group.h"
 #include "verify/peer.h"
 #include "verify/runner.h"
 #include "verify/setup.h"
@@ -46,6 +47,7 @@ int serve(Channel& channel) {
     channel.send({{"phase", candidate ? "candidate" : "own"}, {"expected_ms", expected_ms}});
   };
   const bool on_gpu = setup->engine == Engine::cuda;
+  if (!on_gpu) limit_data_without_group(memory_for_candidates());  // a driver reserves freely
   Judge judge(std::move(*setup), announce);
   const Result<Ready> ready = judge.prepare();
   if (!ready) return refuse(ready.error());

@@ -37,16 +37,16 @@ std::string what_stands() {
   };
   const std::string text = is_same("source_hash");
   const std::string all = text + " AND " + is_same("environment");
-  const std::string stands_alike =
-      fmt::format("{} AND excluded.stage <> 'refused' AND ({} OR (stage = excluded.stage AND "
-                  "median_us < excluded.median_us))",
-                  all, is_wrong("record"));
+  const std::string stands_alike = fmt::format(
+      "{} AND excluded.stage <> 'refused' AND ({} OR (stage = excluded.stage AND "
+      "median_us < excluded.median_us))",
+      all, is_wrong("record"));
   const std::string says_more =
       fmt::format("{} AND stage = 'promoted' AND excluded.stage = 'screened'", text);
-  const std::string is_newer =
-      fmt::format("coalesce(record ->> 'built', 0) > coalesce(excluded.record ->> 'built', 0) "
-                  "AND ({} OR ({} AND NOT ({})))",
-                  is_wrong("record"), is_wrong("excluded.record"), text);
+  const std::string is_newer = fmt::format(
+      "coalesce(record ->> 'built', 0) > coalesce(excluded.record ->> 'built', 0) "
+      "AND ({} OR ({} AND NOT ({})))",
+      is_wrong("record"), is_wrong("excluded.record"), text);
   return fmt::format("({}) OR ({}) OR ({})", stands_alike, says_more, is_newer);
 }
 }  // namespace

@@ -102,12 +102,10 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"},
                                      {Stage::screened, "screened"},
                                      {Stage::promoted, "promoted"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Problem, key, name, track, target, device, text)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Candidate, problem, schedule, fields, family,
-                                                parents, stage, error_code, median_us, low_us,
-                                                high_us, reference_us, reference_low_us,
-                                                reference_high_us, speedup, speedup_low,
-                                                speedup_high, machine, error, max_error, seed,
-                                                source_hash, environment, built, verdict, screened_us)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
+    Candidate, problem, schedule, fields, family, parents, stage, error_code, median_us, low_us,
+    high_us, reference_us, reference_low_us, reference_high_us, speedup, speedup_low, speedup_high,
+    machine, error, max_error, seed, source_hash, environment, built, verdict, screened_us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, reference_us,
                                                 environment, status, candidates, seconds, best,
                                                 known, known_best, budget_seconds)

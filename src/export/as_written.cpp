@@ -203,7 +203,7 @@ class Written {
     if (!plan_.at("files").contains(name))
       return strange(folder_, name, "a file that the plan does not list");
     WARPLOOM_TRY(const std::string text, runtime::read_beside(plan_, folder_, name));
-    const bool judged = name == record_["kernel_file"];
+    const bool judged = json(name) == record_["kernel_file"];
     if (written == texts_.end() || judged || name == "README.md") return ok();
     const bool same =
         name == "check/check.cpp"

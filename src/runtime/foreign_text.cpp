@@ -234,8 +234,28 @@ Status check_preprocessed(std::string_view text, const std::vector<fs::path>& re
   return ok();
 }
 
+namespace {
+// In the table that a compiler writes of a function's handlers.
+Error refused_exceptions() {
+  return {ErrorCode::kCompileFailed,
+          "the text has functions that throw or catch exceptions",
+          "",
+          "a kernel without exceptions",
+          "a table of handlers (.gcc_except_table)",
+          "leave out try, catch, throw, and what may throw within noexcept"};
+}
+
+// Whether a compiler writes this in a table of handlers alone: numbers of as many bytes as they
+// need.
+bool is_of_handlers(std::string_view unknown, std::string_view section) {
+  return section.find(".gcc_except_table") != section.npos &&
+         (unknown == ".uleb128" || unknown == ".sleb128");
+}
+}  // namespace
+
 Status check_assembly(std::string_view text) {
   int line = 0;  // of the user's text: compilers name it before each asm statement of a function
+  std::string_view section;
   while (!text.empty()) {
     const std::string_view words = next_line(text);
     if (is_plain_marker(trimmed(words))) {
@@ -244,8 +264,10 @@ Status check_assembly(std::string_view text) {
     }
     const std::string_view plain = trimmed(words);
     if (plain.starts_with("#") && plain.find_first_of("\"*") == plain.npos) continue;
+    if (plain.starts_with(".section")) section = plain;
     const std::string unknown = unknown_in(words);
     if (unknown.empty()) continue;
+    if (is_of_handlers(unknown, section)) return fail(refused_exceptions());
     Error error = refused(line, "inline assembly holds more than instructions and labels");
     if (line == 0) error.place = "an asm statement";
     error.expected = "the directives that compilers write themselves";

@@ -39,6 +39,8 @@ namespace warploom::verify {
 namespace {
 using Clock = std::chrono::steady_clock;
 
+constexpr double kStartMs = 30'000;
+
 tl::unexpected<Error> not_held(const std::string& found) {
   return fail({ErrorCode::kSandboxMissing, "a candidate cannot be shut in here", "",
                "a kernel that lets a process be traced (ptrace) and shut off (seccomp)", found,
@@ -64,256 +66,235 @@ tl::unexpected<Error> error_of(const Stop& stop, bool hung, bool in_trap, uint64
   return fail({ErrorCode::kCandidateCrashed, "the candidate crashed", "", "an orderly end", found,
                "see that it stays within its buffers"});
 }
-
-class HeldCell final : public Cell {
- public:
-  HeldCell(std::shared_ptr<SharedMemory> memory, const CellOptions& options)
-      : cores_(Cores::allowed()), layout_(std::move(memory), options) {}
-
-  ~HeldCell() override { end(); }
-
-  Status open(int threads) {
-    WARPLOOM_CHECK(layout_.make());
-    WARPLOOM_CHECK(start_process_of_cell());
-    WARPLOOM_CHECK(bring_in());
-    if (std::ssize(workers_) != threads)
-      return not_held(fmt::format("{} of {} threads", workers_.size(), threads));
-    return look_round();
-  }
-
-  uint64_t address_of(const void* ours) const override { return layout_.address_of(ours); }
-
-  void renew(uint64_t seed) override { layout_.renew(seed); }
-
-  void keep() override { layout_.keep(); }
-
-  void renew_as_left() override { layout_.put_back(CellLayout::kLeft); }
-
-  void renew_as_new() override { layout_.put_back(CellLayout::kNew); }
-
-  Result<double> run(const Round& asked) override {
-    if (process_ <= 0) return not_held("the cell has ended");
-    Round round = asked;
-    round.threads = std::clamp<int>(asked.threads, 1, static_cast<int>(workers_.size()));
-    WARPLOOM_TRY(CellControl* const control, layout_.write_control(round));
-    const bool apart = leaves_a_core(round.threads);
-    const OnCore here(cores_.order[0]);
-    watch_->arm(round.limit_ms);
-    if (!apart && !look_by_first(round)) return lost();
-    const CellCode code = cell_code();
-    for (int thread = 0; thread < round.threads; ++thread) {
-      const bool comes_last = thread == 0 && !apart;
-      const size_t function = comes_last ? code.run_last : code.run_thread;
-      if (!prepare_thread(thread, round, function, apart)) return lost();
-    }
-    Result<double> us = let_go(*control, round, apart);
-    if (watch_) watch_->disarm();  // it went with a cell that faulted
-    return us;
-  }
-
-  const std::string& held() const override { return held_; }
-
-  int process() const override { return process_; }
-
-  int home(int threads) const override { return core_of(0, leaves_a_core(threads)); }
-
-  // All of it: beside a kernel on the other hardware thread of its core it would slow it down.
-  bool leaves_a_core(int threads) const override { return threads < cores_.physical; }
-
- private:
-  // Of a round's threads, the one with this number. Where this thread keeps the first core, they
-  // are as far from it as they can: virtual machines do not say which cores are really one.
-  int core_of(int thread, bool apart) const {
-    const auto place = static_cast<size_t>(thread);
-    return apart ? cores_.order[cores_.order.size() - 1 - place] : cores_.order[place];
-  }
-
-  // Ends the process and takes leave of each of its threads: the kernel keeps those that are traced
-  // until then. Its wait status.
-  int end() {
-    if (process_ <= 0) return 0;
-    ::kill(process_, SIGKILL);
-    for (const TracedThread& worker : workers_)
-      while (!worker.await(Wait::block).gone) {}
-    workers_.clear();
-    watch_.reset();
-    return end_process(std::exchange(process_, 0), true);
-  }
-
-  Status start_process_of_cell() {
-    const std::vector<std::string> words = {
-        "/proc/self/exe", kCellCommand, std::to_string(layout_.code_file()),
-        std::to_string(layout_.plan_place()), std::to_string(layout_.memory_file())};
-    const auto prepare = [this] {
-      ::clearenv();
-      for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
-      for (const int fd : {layout_.code_file(), layout_.memory_file()}) ::fcntl(fd, F_SETFD, 0);
-    };
-    WARPLOOM_TRY(process_, start_process(words, prepare));
-    watch_ = std::make_unique<Watch>(process_);
-    watch_->arm(kStartMs);
-    return ok();
-  }
-
-  // From the first stop until all threads are parked. The first thread stays so for good: the end
-  // of a process is told of its first thread only when the others have been taken leave of, so
-  // nobody must have to wait for that one.
-  Status bring_in() {
-    const TracedThread first(process_);
-    if (!first.await(Wait::block).by_trap()) return never_came();
-    constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE;
-    if (::ptrace(PTRACE_SETOPTIONS, process_, nullptr, kOptions) != 0)
-      return not_held(std::strerror(errno));
-    while (true) {
-      if (!first.go()) return never_came();
-      const Stop stop = first.await(Wait::block);
-      if (stop.by_trap()) break;
-      if (stop.event != PTRACE_EVENT_CLONE) return never_came();
-      WARPLOOM_CHECK(take_in_worker());
-    }
-    for (TracedThread& worker : workers_) {
-      if (!worker.await(Wait::block).by_trap()) return never_came();
-      if (!worker.learn()) return not_held("registers that cannot be read");
-    }
-    watch_->disarm();
-    return ok();
-  }
-
-  // The thread that was made just now, which stands still at its first instruction.
-  Status take_in_worker() {
-    unsigned long id = 0;
-    if (::ptrace(PTRACE_GETEVENTMSG, process_, nullptr, &id) != 0)
-      return not_held(std::strerror(errno));
-    const TracedThread& worker = workers_.emplace_back(static_cast<pid_t>(id));
-    const Stop stop = worker.await(Wait::block);
-    if (stop.gone || !worker.go()) return never_came();
-    return ok();
-  }
-
-  tl::unexpected<Error> never_came() {
-    const int status = end();
-    if (WIFEXITED(status)) return not_held(fmt::format("exit status {}", WEXITSTATUS(status)));
-    return not_held(fmt::format("a process that ended with {:#x}", status));
-  }
-
-  // That nothing is left in it but what it should have.
-  Status look_round() {
-    const std::string folder = fmt::format("/proc/{}", process_);
-    std::ifstream maps(folder + "/maps");
-    for (std::string line; std::getline(maps, line);)
-      if (!layout_.is_planned(line)) return not_held("memory that is not the cell's: " + line);
-    std::error_code fault;
-    const std::filesystem::directory_iterator files(folder + "/fd", fault);
-    if (!fault && files != std::filesystem::directory_iterator()) return not_held("open files");
-    std::vector<std::string> words;
-    if (layout_.is_filtered()) words.emplace_back("no system calls (seccomp)");
-    words.emplace_back("no library");
-    words.emplace_back(fault ? "descriptors not looked at" : "no descriptors");
-    words.emplace_back("stopped from outside (ptrace)");
-    held_ = fmt::format("{}", fmt::join(words, ", "));
-    return ok();
-  }
-
-  // The thread that shares this one's core looks at the pages.
-  bool look_by_first(const Round& round) {
-    const TracedThread& first = workers_[0];
-    if (!prepare_thread(0, round, cell_code().look, false) || !first.go()) return false;
-    return first.await(Wait::block).by_trap();
-  }
-
-  bool prepare_thread(int number, const Round& round, size_t function, bool apart) {
-    const auto i = static_cast<size_t>(number);
-    const TracedThread& thread = workers_[i];
-    place_on(thread.id(), core_of(number, apart));
-    // As a function is entered: with a return address, here one that leads nowhere.
-    constexpr uint64_t kBelow = 128;
-    return thread.set({.instruction = layout_.image().code + function,
-                       .stack = layout_.end_of_stack(number + 1) - kBelow - sizeof(uint64_t),
-                       .first = layout_.control(),
-                       .second = round.scratch.empty() ? 0 : round.scratch[i],
-                       .thread_pointer = layout_.thread_pointer(number + 1)});
-  }
-
-  // Where this thread has a core for itself it sees all others arrive, lets them go, and asks until
-  // they stand still. Else the first of them runs on this one's core as soon as this one sleeps,
-  // and lets the others go.
-  Result<double> let_go(CellControl& control, const Round& round, bool apart) {
-    const int first = apart ? 0 : 1;
-    for (int thread = first; thread < round.threads; ++thread)
-      if (!workers_[static_cast<size_t>(thread)].go()) return lost();
-    const std::atomic_ref arrived(control.arrived);
-    const std::atomic_ref go(control.go);
-    const auto others = static_cast<uint32_t>(round.threads - first);
-    while (arrived.load() < others && !watch_->has_struck()) __builtin_ia32_pause();
-    const auto start = Clock::now();
-    if (apart)
-      go.store(1, std::memory_order_release);
-    else if (!workers_[0].go())
-      return lost();
-    const std::optional<Ended> fault = await_end(round.threads, apart ? Wait::spin : Wait::block);
-    const std::chrono::duration<double, std::micro> spent = Clock::now() - start;
-    if (fault) return fault_of(*fault);
-    for (int i = 0; i < round.threads; ++i) {
-      const TracedThread& thread = workers_[static_cast<size_t>(i)];
-      if (!stands_at_end(thread)) return fault_of({thread, {.signal = SIGTRAP}});
-    }
-    return spent.count();
-  }
-
-  struct Ended {
-    TracedThread thread;
-    Stop stop;
-  };
-
-  // In the order in which they come to stand still, until one does so otherwise than by a trap:
-  // threads wait for one another, so that one that faulted lets the others hang.
-  std::optional<Ended> await_end(int count, Wait wait) const {
-    for (int i = 0; i < count; ++i) {
-      pid_t id = 0;
-      const Stop stop = await_group(process_, id, wait);
-      if (!stop.by_trap()) return Ended{TracedThread(id > 0 ? id : process_), stop};
-    }
-    return std::nullopt;
-  }
-
-  bool stands_at_end(const TracedThread& thread) const {
-    return thread.instruction() == layout_.image().code + cell_code().stop + 1;
-  }
-
-  tl::unexpected<Error> lost() {
-    return fault_of({workers_[0], {.gone = true, .signal = SIGKILL}});
-  }
-
-  // What a thread that does not stand where it should has done. The cell ends with it.
-  tl::unexpected<Error> fault_of(const Ended& ended) {
-    const auto& [thread, stop] = ended;
-    const uint64_t at = stop.gone ? 0 : thread.instruction();
-    const bool by_memory = stop.signal == SIGSEGV || stop.signal == SIGBUS;
-    const uint64_t about = !stop.gone && by_memory ? thread.fault_address() : 0;
-    const bool hung = watch_->has_struck();
-    end();
-    const bool in_trap = at == layout_.image().code + cell_code().trap;
-    return error_of(stop, hung, in_trap, about);
-  }
-
-  static constexpr double kStartMs = 30'000;
-
-  Cores cores_;
-  CellLayout layout_;
-  int process_ = 0;
-  std::unique_ptr<Watch> watch_;
-  std::vector<TracedThread> workers_;
-  std::string held_;
-};
 }  // namespace
+
+struct Cell::Ended {
+  TracedThread thread;
+  Stop stop;
+};
+
+Cell::Cell(std::shared_ptr<SharedMemory> memory, const CellOptions& options)
+    : cores_(Cores::allowed()), layout_(std::make_unique<CellLayout>(std::move(memory), options)) {}
+
+Cell::~Cell() {
+  end();
+}
+
+Status Cell::open(int threads) {
+  WARPLOOM_CHECK(layout_->make());
+  WARPLOOM_CHECK(start_process_of_cell());
+  WARPLOOM_CHECK(bring_in());
+  if (std::ssize(workers_) != threads)
+    return not_held(fmt::format("{} of {} threads", workers_.size(), threads));
+  return look_round();
+}
+
+uint64_t Cell::address_of(const void* ours) const {
+  return layout_->address_of(ours);
+}
+
+void Cell::renew(uint64_t seed) {
+  layout_->renew(seed);
+}
+
+void Cell::keep() {
+  layout_->keep();
+}
+
+void Cell::renew_as_left() {
+  layout_->put_back(CellLayout::kLeft);
+}
+
+void Cell::renew_as_new() {
+  layout_->put_back(CellLayout::kNew);
+}
+
+Result<double> Cell::run(const Round& asked) {
+  if (process_ <= 0) return not_held("the cell has ended");
+  Round round = asked;
+  round.threads = std::clamp<int>(asked.threads, 1, static_cast<int>(workers_.size()));
+  WARPLOOM_TRY(CellControl* const control, layout_->write_control(round));
+  const bool apart = leaves_a_core(round.threads);
+  const OnCore here(cores_.order[0]);
+  watch_->arm(round.limit_ms);
+  if (!apart && !look_by_first(round)) return lost();
+  const CellCode code = cell_code();
+  for (int thread = 0; thread < round.threads; ++thread) {
+    const bool comes_last = thread == 0 && !apart;
+    const size_t function = comes_last ? code.run_last : code.run_thread;
+    if (!prepare_thread(thread, round, function, apart)) return lost();
+  }
+  Result<double> us = let_go(*control, round, apart);
+  if (watch_) watch_->disarm();  // it went with a cell that faulted
+  return us;
+}
+
+// All of it: beside a kernel on the other hardware thread of its core it would slow it down.
+bool leaves_a_core(int threads) const {
+  return threads < cores_.physical;
+}
+
+int Cell::core_of(int thread, bool apart) const {
+  const auto place = static_cast<size_t>(thread);
+  return apart ? cores_.order[cores_.order.size() - 1 - place] : cores_.order[place];
+}
+
+int Cell::end() {
+  if (process_ <= 0) return 0;
+  ::kill(process_, SIGKILL);
+  for (const TracedThread& worker : workers_)
+    while (!worker.await(Wait::block).gone) {}
+  workers_.clear();
+  watch_.reset();
+  return end_process(std::exchange(process_, 0), true);
+}
+
+Status Cell::start_process_of_cell() {
+  const std::vector<std::string> words = {
+      "/proc/self/exe", kCellCommand, std::to_string(layout_->code_file()),
+      std::to_string(layout_->plan_place()), std::to_string(layout_->memory_file())};
+  const auto prepare = [this] {
+    ::clearenv();
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
+    for (const int fd : {layout_->code_file(), layout_->memory_file()}) ::fcntl(fd, F_SETFD, 0);
+  };
+  WARPLOOM_TRY(process_, start_process(words, prepare));
+  watch_ = std::make_unique<Watch>(process_);
+  watch_->arm(kStartMs);
+  return ok();
+}
+
+Status Cell::bring_in() {
+  const TracedThread first(process_);
+  if (!first.await(Wait::block).by_trap()) return never_came();
+  constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE;
+  if (::ptrace(PTRACE_SETOPTIONS, process_, nullptr, kOptions) != 0)
+    return not_held(std::strerror(errno));
+  while (true) {
+    if (!first.go()) return never_came();
+    const Stop stop = first.await(Wait::block);
+    if (stop.by_trap()) break;
+    if (stop.event != PTRACE_EVENT_CLONE) return never_came();
+    WARPLOOM_CHECK(take_in_worker());
+  }
+  for (TracedThread& worker : workers_) {
+    if (!worker.await(Wait::block).by_trap()) return never_came();
+    if (!worker.learn()) return not_held("registers that cannot be read");
+  }
+  watch_->disarm();
+  return ok();
+}
+
+Status Cell::take_in_worker() {
+  unsigned long id = 0;
+  if (::ptrace(PTRACE_GETEVENTMSG, process_, nullptr, &id) != 0)
+    return not_held(std::strerror(errno));
+  const TracedThread& worker = workers_.emplace_back(static_cast<pid_t>(id));
+  const Stop stop = worker.await(Wait::block);
+  if (stop.gone || !worker.go()) return never_came();
+  return ok();
+}
+
+tl::unexpected<Error> Cell::never_came() {
+  const int status = end();
+  if (WIFEXITED(status)) return not_held(fmt::format("exit status {}", WEXITSTATUS(status)));
+  return not_held(fmt::format("a process that ended with {:#x}", status));
+}
+
+Status Cell::look_round() {
+  const std::string folder = fmt::format("/proc/{}", process_);
+  std::ifstream maps(folder + "/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (!layout_->is_planned(line)) return not_held("memory that is not the cell's: " + line);
+  std::error_code fault;
+  const std::filesystem::directory_iterator files(folder + "/fd", fault);
+  if (!fault && files != std::filesystem::directory_iterator()) return not_held("open files");
+  std::vector<std::string> words;
+  if (layout_->is_filtered()) words.emplace_back("no system calls (seccomp)");
+  words.emplace_back("no library");
+  words.emplace_back(fault ? "descriptors not looked at" : "no descriptors");
+  words.emplace_back("stopped from outside (ptrace)");
+  held_ = fmt::format("{}", fmt::join(words, ", "));
+  return ok();
+}
+
+bool Cell::look_by_first(const Round& round) {
+  const TracedThread& first = workers_[0];
+  if (!prepare_thread(0, round, cell_code().look, false) || !first.go()) return false;
+  return first.await(Wait::block).by_trap();
+}
+
+bool Cell::prepare_thread(int number, const Round& round, size_t function, bool apart) {
+  const auto i = static_cast<size_t>(number);
+  const TracedThread& thread = workers_[i];
+  place_on(thread.id(), core_of(number, apart));
+  // As a function is entered: with a return address, here one that leads nowhere.
+  constexpr uint64_t kBelow = 128;
+  return thread.set({.instruction = layout_->image().code + function,
+                     .stack = layout_->end_of_stack(number + 1) - kBelow - sizeof(uint64_t),
+                     .first = layout_->control(),
+                     .second = round.scratch.empty() ? 0 : round.scratch[i],
+                     .thread_pointer = layout_->thread_pointer(number + 1)});
+}
+
+Result<double> Cell::let_go(CellControl& control, const Round& round, bool apart) {
+  const int first = apart ? 0 : 1;
+  for (int thread = first; thread < round.threads; ++thread)
+    if (!workers_[static_cast<size_t>(thread)].go()) return lost();
+  const std::atomic_ref arrived(control.arrived);
+  const std::atomic_ref go(control.go);
+  const auto others = static_cast<uint32_t>(round.threads - first);
+  while (arrived.load() < others && !watch_->has_struck()) __builtin_ia32_pause();
+  const auto start = Clock::now();
+  if (apart)
+    go.store(1, std::memory_order_release);
+  else if (!workers_[0].go())
+    return lost();
+  const std::optional<Ended> fault = await_end(round.threads, apart ? Wait::spin : Wait::block);
+  const std::chrono::duration<double, std::micro> spent = Clock::now() - start;
+  if (fault) return fault_of(*fault);
+  for (int i = 0; i < round.threads; ++i) {
+    const TracedThread& thread = workers_[static_cast<size_t>(i)];
+    if (!stands_at_end(thread)) return fault_of({thread, {.signal = SIGTRAP}});
+  }
+  return spent.count();
+}
+
+std::optional<Cell::Ended> Cell::await_end(int count, Wait wait) const {
+  for (int i = 0; i < count; ++i) {
+    pid_t id = 0;
+    const Stop stop = await_group(process_, id, wait);
+    if (!stop.by_trap()) return Ended{TracedThread(id > 0 ? id : process_), stop};
+  }
+  return std::nullopt;
+}
+
+bool Cell::stands_at_end(const TracedThread& thread) const {
+  return thread.instruction() == layout_->image().code + cell_code().stop + 1;
+}
+
+tl::unexpected<Error> Cell::lost() {
+  return fault_of({workers_[0], {.gone = true, .signal = SIGKILL}});
+}
+
+tl::unexpected<Error> Cell::fault_of(const Ended& ended) {
+  const auto& [thread, stop] = ended;
+  const uint64_t at = stop.gone ? 0 : thread.instruction();
+  const bool by_memory = stop.signal == SIGSEGV || stop.signal == SIGBUS;
+  const uint64_t about = !stop.gone && by_memory ? thread.fault_address() : 0;
+  const bool hung = watch_->has_struck();
+  end();
+  const bool in_trap = at == layout_->image().code + cell_code().trap;
+  return error_of(stop, hung, in_trap, about);
+}
 
 Result<std::unique_ptr<Cell>> Cell::start(std::shared_ptr<SharedMemory> memory,
                                           const CellOptions& asked) {
   CellOptions options = asked;
   const auto cores = static_cast<int>(wl::allowed_cores().size());
   options.threads = std::clamp(asked.threads, 1, cores);
-  auto cell = std::make_unique<HeldCell>(std::move(memory), options);
+  std::unique_ptr<Cell> cell(new Cell(std::move(memory), options));
   WARPLOOM_CHECK(cell->open(options.threads));
-  return std::unique_ptr<Cell>(std::move(cell));
+  return cell;
 }
 }  // namespace warploom::verify

@@ -25,11 +25,15 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tl/expected.hpp>
 #include <vector>
 #include "base/error.h"
 #include "verify/cell_image.h"
+#include "verify/cores.h"
 #include "verify/shared_memory.h"
+#include "verify/traced.h"
 
 namespace warploom::verify {
 inline constexpr const char* kCellCommand = "__cell";
@@ -65,32 +69,86 @@ struct Round {
   double limit_ms = 10'000;       // after which it counts as hung
 };
 
+class CellLayout;
+struct CellControl;
+class Watch;
+
 class Cell {
  public:
   static Result<std::unique_ptr<Cell>> start(std::shared_ptr<SharedMemory> memory,
                                              const CellOptions& options);
-  virtual ~Cell() = default;
+  ~Cell();
+  Cell(const Cell&) = delete;
+  Cell& operator=(const Cell&) = delete;
 
   // The cell's address of an address of ours within what it maps.
-  virtual uint64_t address_of(const void* ours) const = 0;
+  uint64_t address_of(const void* ours) const;
   // All that threads could have written to but buffers and scratch, as new; seeds differ.
-  virtual void renew(uint64_t seed) = 0;
+  void renew(uint64_t seed);
   // Of the same, what is there now: the other renewals put it back, or, by the same work, what was
   // there when it was last as new.
-  virtual void keep() = 0;
-  virtual void renew_as_left() = 0;
-  virtual void renew_as_new() = 0;
+  void keep();
+  void renew_as_left();
+  void renew_as_new();
   // Microseconds from when the threads were let go to when all stood still.
-  virtual Result<double> run(const Round& round) = 0;
+  Result<double> run(const Round& round);
+
   // What holds it, in words: "no system calls (seccomp), no descriptors, …".
-  virtual const std::string& held() const = 0;
-  virtual int process() const = 0;
+  const std::string& held() const { return held_; }
+
+  int process() const { return process_; }
+
   // The core of a round's first thread: who fills its memory there leaves it in that core's caches,
   // as a program that calls the kernel would.
-  virtual int home(int threads) const = 0;
-  // Whether a round of so many threads leaves the thread that calls run() a core of its own: then
-  // their times are known best.
-  virtual bool leaves_a_core(int threads) const = 0;
+  int home(int threads) const { return core_of(0, leaves_a_core(threads)); }
+
+  // Whether a round of so many threads leaves the thread that calls run() a core of its own, all of
+  // it: then their times are known best, and none of them is slowed down by this one beside it.
+  bool leaves_a_core(int threads) const { return threads < cores_.physical; }
+
+ private:
+  struct Ended;
+
+  Cell(std::shared_ptr<SharedMemory> memory, const CellOptions& options);
+
+  Status open(int threads);
+  // Of a round's threads, the one with this number. Where this thread keeps the first core, they
+  // are as far from it as they can: virtual machines do not say which cores are really one.
+  int core_of(int thread, bool apart) const;
+  // Ends the process and takes leave of each of its threads: the kernel keeps those that are traced
+  // until then. Its wait status.
+  int end();
+  Status start_process_of_cell();
+  // From the first stop until all threads are parked. The first thread stays so for good: the end
+  // of a process is told of its first thread only when the others have been taken leave of, so
+  // nobody must have to wait for that one.
+  Status bring_in();
+  // The thread that was made just now, which stands still at its first instruction.
+  Status take_in_worker();
+  tl::unexpected<Error> never_came();
+  // That nothing is left in it but what it should have.
+  Status look_round();
+  // The thread that shares this one's core looks at the pages.
+  bool look_by_first(const Round& round);
+  bool prepare_thread(int number, const Round& round, size_t function, bool apart);
+  // Where this thread has a core for itself it sees all others arrive, lets them go, and asks until
+  // they stand still. Else the first of them runs on this one's core as soon as this one sleeps,
+  // and lets the others go.
+  Result<double> let_go(CellControl& control, const Round& round, bool apart);
+  // In the order in which they come to stand still, until one does so otherwise than by a trap:
+  // threads wait for one another, so that one that faulted lets the others hang.
+  std::optional<Ended> await_end(int count, Wait wait) const;
+  bool stands_at_end(const TracedThread& thread) const;
+  tl::unexpected<Error> lost();
+  // What a thread that does not stand where it should has done. The cell ends with it.
+  tl::unexpected<Error> fault_of(const Ended& ended);
+
+  Cores cores_;
+  std::unique_ptr<CellLayout> layout_;
+  int process_ = 0;
+  std::unique_ptr<Watch> watch_;
+  std::vector<TracedThread> workers_;
+  std::string held_;
 };
 
 // The hidden subcommand: true when `argv` is one, and then `*status` is what the program should

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "verify/cell_code.h"
+#include "verify/cpu_gate.h"
 #include "verify/elf_file.h"
 
 namespace warploom::verify {
@@ -236,16 +237,23 @@ class Maker {
     image_.code = next_;
     next_ += bytes.size();
     image_.pieces.push_back({image_.code, std::move(bytes), true, false});
-    own_ = {{"memcpy", code.memcpy},   {"__memcpy_chk", code.memcpy},
-            {"memmove", code.memmove}, {"__memmove_chk", code.memmove},
-            {"memset", code.memset},   {"__memset_chk", code.memset},
-            {"memcmp", code.memcmp},   {"trap", code.trap}};
+    trap_ = image_.code + code.trap;
+    own_ = {
+#define WARPLOOM_COPY(name, ours) {#name, image_.code + code.ours},
+#include "verify/cpu_functions.def"
+    };
   }
 
   uint64_t own(std::string_view name) const {
     const auto found = own_.find(name);
-    const size_t place = found == own_.end() ? own_.at("trap") : found->second;
-    return image_.code + place;
+    return found == own_.end() ? trap_ : found->second;
+  }
+
+  // What a candidate's name comes to: the gate's list is this one's (cpu_functions.def).
+  uint64_t listed(std::string_view name) const {
+    if (!is_listed_function(name) || own_.contains(name)) return own(name);
+    const auto place = mathematics().place_of(name);
+    return place && libm_base_ != 0 ? libm_base_ + *place : trap_;
   }
 
   // A page apart from what lies before, so that running over an end faults.
@@ -281,11 +289,7 @@ class Maker {
     if (known != objects_.end()) return &known->second;
     const auto bytes = objects_.try_emplace(function.image).first;
     WARPLOOM_TRY(bytes->second, placed(bytes->first, function.name));
-    const auto resolve = [&](std::string_view name) {
-      if (own_.contains(name)) return own(name);
-      const auto place = mathematics().place_of(name);
-      return place && libm_base_ != 0 ? libm_base_ + *place : own("trap");
-    };
+    const auto resolve = [&](std::string_view name) { return listed(name); };
     const auto choose = [](uint64_t) { return std::optional<uint64_t>(); };
     WARPLOOM_CHECK(finish(bytes->second, resolve, choose));
     return &bytes->second;
@@ -303,7 +307,8 @@ class Maker {
   CellImage image_;
   uint64_t next_;
   uint64_t libm_base_ = 0;
-  std::map<std::string, size_t, std::less<>> own_;
+  uint64_t trap_ = 0;  // an address in the cell, as those of own_
+  std::map<std::string, uint64_t, std::less<>> own_;
   std::map<std::string, Placed> objects_;
 };
 }  // namespace

@@ -393,7 +393,7 @@ Status Examination::relocation(const Elf64_Rela& one) const {
 bool is_listed_function(std::string_view name) {
   static const std::set<std::string_view> kFunctions = {
 #define WARPLOOM_MATHEMATICS(name) #name, #name "f",
-#define WARPLOOM_COPY(name) #name,
+#define WARPLOOM_COPY(name, ours) #name,
 #include "verify/cpu_functions.def"
   };
   return kFunctions.contains(name);

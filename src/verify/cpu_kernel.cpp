@@ -44,7 +44,7 @@ Status check_cpu_kernel(const LaunchList& list, size_t kernel, const std::string
   WARPLOOM_TRY(const std::string bytes, read_file(image));
   WARPLOOM_TRY(const ElfFile file, ElfFile::read(bytes, name));
   if (!foreign) return check_cpu_image(file, name);
-  return check_cpu_image(
-      file, name, [&](uint64_t address) { return line_of(list, kernel, file, address); });
+  return check_cpu_image(file, name,
+                         [&](uint64_t address) { return line_of(list, kernel, file, address); });
 }
 }  // namespace warploom::verify

@@ -84,8 +84,7 @@ std::optional<Verdict> fault_of(const Attempt& attempt, int status, bool again) 
   const bool out_of_memory = WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemoryStatus;
   const bool killed = ended_by(status, SIGKILL);
   if (out_of_memory || (killed && attempt.in_candidate && again))
-    return refusal_for_memory(out_of_memory ? "no more could be had"
-                                            : "killed for want of memory");
+    return refusal_for_memory(out_of_memory ? "no more could be had" : "killed for want of memory");
   if (killed || !attempt.began_candidate) return std::nullopt;
   return refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end",
                  attempt.ending(status));
@@ -94,7 +93,7 @@ std::optional<Verdict> fault_of(const Attempt& attempt, int status, bool again) 
 
 struct Evaluator::State {
   EvaluatorOptions options;
-  json setup;  // as every process gets it first
+  json setup;                          // as every process gets it first
   std::unique_ptr<MemoryGroup> group;  // the worker's, with all that it starts; null: none
   Peer worker;
   int judged = 0;        // by this process

@@ -19,6 +19,7 @@
 // candidate), interrupted, or what the machine lacks.
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,16 @@ struct Evidence {
   // Of all the output's lines with random signs, where that stands in for the whole.
   int64_t sums_checked = 0;
 };
+
+// How the calls were timed that a verdict's times are of.
+enum class TimedBy : uint8_t {
+  device,  // by a GPU's events
+  strict,  // one by one, each as if it were the first
+  series,  // again and again, without a stop between
+};
+NLOHMANN_JSON_SERIALIZE_ENUM(TimedBy, {{TimedBy::device, nullptr},
+                                       {TimedBy::strict, "strict"},
+                                       {TimedBy::series, "series"}})
 
 // Right or wrong with the evidence, and its time or its error. What is not known is 0 here (an
 // error of the reference: -1) and null in JSON, where no figure ever stands for what was not
@@ -68,10 +79,9 @@ struct Verdict {
   int64_t prepare_bytes = 0;
   runtime::Ratio speedup;         // of each lap's pair: the reference's time over the candidate's
   std::string reference_dropped;  // why the reference's times could not be believed
-  // How calls were timed: "strict", one by one, each as if it were the first, or "series", again
-  // and again; "": on a GPU. Of a series beside which there were strict calls also their time; what
-  // such a call takes without work, which is taken off, and how much most such times differ.
-  std::string path;
+  // Of a series beside which there were strict calls also their time; what such a call takes
+  // without work, which is taken off, and how much most such times differ.
+  TimedBy path = TimedBy::device;
   // Foreign and too short for what a call costs to be taken off: the times are upper bounds.
   bool time_is_bound = false;
   double strict_us = 0;
@@ -90,7 +100,9 @@ struct Verdict {
   std::vector<Evidence> evidence;
   SpecialValues special = SpecialValues::exact;  // what the kernels were held to
   std::vector<std::string> not_promised;         // in words, what no family tried (coverage.h)
-  int64_t whole_calls = 0;                       // that were looked at whole (rare_errors.h)
+  // Calls that were looked at whole, and how many different inputs they were on (rare_errors.h).
+  int64_t whole_calls = 0;
+  int64_t whole_inputs = 0;
 };
 
 nlohmann::json to_json(const Verdict& verdict);

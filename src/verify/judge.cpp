@@ -180,6 +180,7 @@ Result<Judge::Contender> Judge::load(const Request& request) {
   for (size_t i = 0; i < binary.images.size() && !gpu; ++i)
     WARPLOOM_CHECK(check_cpu_kernel(list, i, binary.images[i], request.foreign));
   const uint64_t number = ++judged_;
+  forgotten_ = 0;
   if (runner_)
     runner_->begin({.seed = setup_.seed + number,
                     .limit_ms = request.candidate_limit_ms,
@@ -259,9 +260,10 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     verdict.error = std::max(verdict.error, evidence.error);
     verdict.max_error = std::max(verdict.max_error, evidence.max_error);
     verdict.reference_error = std::max(verdict.reference_error, evidence.reference_error);
-    verdict.whole_calls += evidence.rows_checked == evidence.rows;
+    verdict.whole_inputs += evidence.rows_checked == evidence.rows;
     verdict.evidence.push_back(std::move(evidence));
   }
+  verdict.whole_calls = verdict.whole_inputs;
   WARPLOOM_CHECK(check_again(candidate, request, verdict.whole_calls > 0, verdict));
   return time_candidate(candidate, request, verdict);
 }

@@ -144,6 +144,7 @@ class Judge {
   Status gate_on_gpu(LaunchList& list, const runtime::Binary& binary, bool foreign,
                      Contender& made) const;
   Status forget(const Contender& who, std::span<const Set> sets);
+  Status fill_as_found(const Contender& who, std::span<const Set> sets);
   Status allocate_workspaces(const LaunchList& list, Contender& made);
   Status judge_into(const Request& request, Verdict& verdict);
 
@@ -275,5 +276,6 @@ class Judge {
   int64_t output_bytes_ = 0;
   bool shared_outputs_ = false;  // the vendor's are the candidate's
   std::optional<GpuScrub> scrub_;
+  uint64_t forgotten_ = 0;  // calls of the candidate that forget() came before
 };
 }  // namespace warploom::verify

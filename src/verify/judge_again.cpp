@@ -64,6 +64,7 @@ Status Judge::check_again(const Contender& candidate, const Request& request, bo
   const auto start = std::chrono::steady_clock::now();
   Random random(setup_.seed, "again");
   int64_t calls = 0;
+  int64_t inputs = 0;  // that calls were on, other than those of the families
   int64_t wanted = 0;
   Set fresh{std::make_shared<Inputs>(), outputs_, vendor_outputs_};
   fresh.inputs->family = kScreening[0];
@@ -71,6 +72,7 @@ Status Judge::check_again(const Contender& candidate, const Request& request, bo
   if (by_truth) {
     WARPLOOM_CHECK(check_fresh(candidate, fresh, random.next()));
     ++calls;
+    ++inputs;
     wanted = whole_calls_for(true, ms_since(start));
     by_truth = ms_since(start) <= kFreshMs;
   }
@@ -87,10 +89,12 @@ Status Judge::check_again(const Contender& candidate, const Request& request, bo
   constexpr uint64_t kOneIn = 4;
   for (; (by_truth || same_bits) && calls < wanted && ms_since(start) < kMostMs; ++calls) {
     if (by_truth) WARPLOOM_CHECK(check_fresh(candidate, fresh, random.next()));
+    inputs += by_truth;
     if (same_bits && (!by_truth || random.below(kOneIn) == 0))
       WARPLOOM_CHECK(check_repeated(candidate, by_truth ? fresh : first));
   }
   verdict.whole_calls += calls;
+  verdict.whole_inputs += inputs;
   return ok();
 }
 }  // namespace warploom::verify

@@ -348,7 +348,7 @@ Status Judge::look_for_state(const Contest& contest, const Request& request, Ver
   if (!is_only_bounded(verdict, runner_->doubt_us(verdict.samples))) return ok();
   verdict.time_is_bound = true;
   for (double* us : {&verdict.median_us, &verdict.low_us, &verdict.high_us})
-    *us += verdict.overhead_us;
+    *us += verdict.overhead_us * static_cast<double>(runner_->overhead().rounds);
   verdict.speedup = {};
   return ok();
 }
@@ -365,7 +365,7 @@ Status Judge::time_in_series(Contest contest, const Request& request, Verdict& v
   WARPLOOM_TRY(const Turns turns, believable_turns(measure_once, vendor_known_));
   take_figures(verdict, turns, setup_.seed);
   verdict.time_is_bound = false;
-  verdict.path = "series";
+  verdict.path = TimedBy::series;
   return ok();
 }
 
@@ -403,7 +403,7 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
                  "", fmt::format("at least {:.3f} us", setup_.floor_us),
                  fmt::format("{:.3f} us", verdict.median_us)});
   if (runner_) {
-    verdict.path = request.foreign ? "strict" : "series";
+    verdict.path = request.foreign ? TimedBy::strict : TimedBy::series;
     verdict.overhead_us = runner_->overhead().us;
     verdict.overhead_spread_us = runner_->overhead().spread_us;
     if (!request.foreign) return request.whole ? time_strictly(contest, verdict) : ok();

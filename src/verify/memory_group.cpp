@@ -107,7 +107,7 @@ std::vector<fs::path> places(const GroupTree& tree) {
 
 bool is_limited(const fs::path& group, uint64_t bytes) {
   if (!put(group / "memory.max", std::to_string(bytes))) return false;
-  put(group / "memory.swap.max", "0");  // there is none where nothing is swapped
+  put(group / "memory.swap.max", "0");   // there is none where nothing is swapped
   put(group / "memory.oom.group", "1");  // all go, so that none is taken for one that crashed
   return true;
 }

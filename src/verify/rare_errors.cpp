@@ -21,12 +21,19 @@ int64_t whole_calls_for(bool foreign, double call_ms) {
   return static_cast<int64_t>(std::min(static_cast<double>(kWanted), affordable));
 }
 
-std::string text_of_excluded(int64_t calls) {
+std::string text_of_excluded(int64_t calls, int64_t inputs) {
   if (calls <= 0) return "no call was looked at whole: no rate of wrong calls is excluded";
-  const double one_in = std::max(1.0, std::floor(1 / excluded_rate(calls) + 1e-9));
-  return fmt::format(
+  const auto one_in = [](int64_t tries) {
+    return std::max(1.0, std::floor(1 / excluded_rate(tries) + 1e-9));
+  };
+  const auto plural = [](int64_t count) { return count == 1 ? "" : "s"; };
+  std::string text = fmt::format(
       "a wrong call in more than 1 of {:.0f} is excluded with {:.0f} % confidence ({} whole "
       "call{})",
-      one_in, 100 * kConfidence, calls, calls == 1 ? "" : "s");
+      one_in(calls), 100 * kConfidence, calls, plural(calls));
+  if (inputs < calls)
+    text += fmt::format("; one that depends on its inputs, in more than 1 of {:.0f} ({} input{})",
+                        one_in(inputs), inputs, plural(inputs));
+  return text;
 }
 }  // namespace warploom::verify

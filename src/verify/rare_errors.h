@@ -5,6 +5,10 @@
 // probability (1 - p)^n. So n calls that were wholly looked at exclude, with 99 % confidence, every
 // p for which that is below 1 %: those above 1 - 0.01^(1/n), about 4.6 / n.
 //
+// That holds of what a kernel does at random, and of what it does for some inputs as far as the
+// calls were on inputs of their own. Where FP64 is too dear for that they repeat, and of a kernel
+// that is wrong by what its inputs hold the number of different inputs tells.
+//
 //   excluded_rate(919)           // 0.005: a wrong call in more than 1 of 200 is excluded
 //   whole_calls_for(true, 0.02)  // 919: so many calls of 20 us are looked at of a foreign kernel
 //   whole_calls_for(true, 50)    // 40: as many as two seconds allow
@@ -20,6 +24,8 @@ double excluded_rate(int64_t calls);
 // what one takes with its check. Of text that this program emitted itself none.
 int64_t whole_calls_for(bool foreign, double call_ms);
 
-// "a wrong call in more than 1 of 43 is excluded with 99 % confidence (201 whole calls)"
-std::string text_of_excluded(int64_t calls);
+// "a wrong call in more than 1 of 43 is excluded with 99 % confidence (200 whole calls)"; and where
+// several calls were on the same inputs: "…; one that depends on its inputs, in more than 1 of 3
+// (13 inputs)".
+std::string text_of_excluded(int64_t calls, int64_t inputs);
 }  // namespace warploom::verify

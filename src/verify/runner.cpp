@@ -438,6 +438,7 @@ Runner::Overhead Runner::overhead() const {
     const double spread = runtime::quantile_of(known, 0.9) - runtime::quantile_of(known, 0.1);
     if (spread >= most.spread_us) most = {runtime::quantile_of(known, 0.5), spread};
   }
+  most.rounds = rounds_;
   return most;
 }
 
@@ -461,7 +462,9 @@ Result<double> Runner::timed_call(const Work& work) {
 
 Result<double> Runner::time_launches(const Work& work) {
   double all_us = 0;
-  for (const CellLaunch& launch : launches_of(work)) {
+  const std::vector<CellLaunch> launches = launches_of(work);
+  if (!is_preparation(work)) rounds_ = std::ssize(launches);
+  for (const CellLaunch& launch : launches) {
     const int threads = threads_of(launch);
     WARPLOOM_CHECK(measure_overhead(threads));
     WARPLOOM_TRY(const double us, cell_->run({.launches = {launch},

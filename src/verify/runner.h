@@ -61,10 +61,12 @@ class Runner final : public runtime::Executor {
 
   int process() const;  // of the cell; 0: none
 
-  // What a timed call takes without work, and how far most such rounds lie apart, us.
+  // What a launch of a timed call takes without work, and how far most such rounds lie apart, us;
+  // and how many of them a call was made of, from each of which that was taken off.
   struct Overhead {
     double us = 0;
     double spread_us = 0;
+    int64_t rounds = 1;
   };
 
   Overhead overhead() const;
@@ -183,6 +185,7 @@ class Runner final : public runtime::Executor {
   int64_t scratch_bytes_ = 0;
   std::map<std::string, std::string> prepared_;  // contents, by workspace
   std::map<int, std::vector<double>> idle_us_;   // rounds without work, by threads
+  int64_t rounds_ = 1;                           // of the last timed call
   std::string sandbox_;
 };
 }  // namespace warploom::verify

@@ -33,31 +33,25 @@ void from_json(const json& in, InputFamily& family) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Evidence, family, seed, error, max_error, bound,
                                                 worst_ratio, reference_error, sums_checked,
                                                 rows_checked, rows, undetermined)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
-    Verdict, accepted, error, max_error, reference_error, median_us, low_us, high_us, reference_us,
-    reference_low_us, reference_high_us, reference_dropped, prepare_us, prepare_bytes, path,
-    time_is_bound, strict_us, strict_low_us, strict_high_us, overhead_us, overhead_spread_us,
-    samples, repeats, floor_us, judge_ms, sandbox, evidence, not_promised, whole_calls)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Verdict, accepted, error, max_error,
+                                                reference_error, median_us, low_us, high_us,
+                                                reference_us, reference_low_us, reference_high_us,
+                                                reference_dropped, prepare_us, prepare_bytes, path,
+                                                time_is_bound, strict_us, strict_low_us,
+                                                strict_high_us, overhead_us, overhead_spread_us,
+                                                samples, repeats, floor_us, judge_ms, sandbox,
+                                                evidence, not_promised, whole_calls, whole_inputs)
 
 namespace {
 // Figures that are above 0 wherever they are known.
-constexpr const char* kPositive[] = {"median_us",
-                                     "low_us",
-                                     "high_us",
-                                     "reference_us",
-                                     "reference_low_us",
-                                     "reference_high_us",
-                                     "samples",
-                                     "repeats",
-                                     "floor_us",
-                                     "reference_dropped",
-                                     "prepare_us",
-                                     "prepare_bytes",
-                                     "path",
-                                     "strict_us",
-                                     "strict_low_us",
-                                     "strict_high_us",
-                                     "overhead_us",
+constexpr const char* kPositive[] = {"median_us",         "low_us",
+                                     "high_us",           "reference_us",
+                                     "reference_low_us",  "reference_high_us",
+                                     "samples",           "repeats",
+                                     "floor_us",          "reference_dropped",
+                                     "prepare_us",        "prepare_bytes",
+                                     "strict_us",         "strict_low_us",
+                                     "strict_high_us",    "overhead_us",
                                      "overhead_spread_us"};
 
 void hide_unknown(json& record, const char* key, bool known) {
@@ -96,7 +90,9 @@ json to_json(const Verdict& verdict) {
   out["special_values"] = warploom::name_of(verdict.special);
   const int64_t calls = verdict.whole_calls;
   out["excluded_rate"] = calls > 0 ? json(excluded_rate(calls)) : json();
-  out["excluded_text"] = text_of_excluded(calls);
+  const int64_t inputs = verdict.whole_inputs;
+  out["excluded_rate_of_inputs"] = inputs > 0 ? json(excluded_rate(inputs)) : json();
+  out["excluded_text"] = text_of_excluded(calls, inputs);
   if (!verdict.accepted) out["refused"] = warploom::to_json(verdict.error_found);
   return out;
 }
@@ -149,7 +145,8 @@ Result<Verdict> verdict_from_json(const json& text) {
   json record = without_nulls(text);
   constexpr int64_t kMostInt = std::numeric_limits<int>::max();
   if (!counts_are_whole(record, {"samples", "repeats"}, kMostInt) ||
-      !counts_are_whole(record, {"prepare_bytes"}, std::numeric_limits<int64_t>::max()))
+      !counts_are_whole(record, {"prepare_bytes", "whole_calls", "whole_inputs"},
+                        std::numeric_limits<int64_t>::max()))
     return unreadable("a verdict", "a count that is none");
   if (const auto evidence = record.find("evidence"); evidence != record.end())
     for (json& one : *evidence) {

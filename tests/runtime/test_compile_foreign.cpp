@@ -110,6 +110,18 @@ TEST_F(ForeignText, IsRefusedAtTheLineOfItsAsm) {
             "line 3");
 }
 
+TEST_F(ForeignText, IsRefusedForExceptionsByName) {
+  const Error error = error_of("void g();\nvoid f() {\n  try { g(); } catch (int) {}\n}\n");
+  EXPECT_EQ(error.code, ErrorCode::kCompileFailed);
+  EXPECT_EQ(error.message, "the text has functions that throw or catch exceptions");
+}
+
+TEST_F(ForeignText, IsRefusedForTheirDirectivesElsewhereAsAssembly) {
+  const Error error = error_of("asm(\".section .rodata; .uleb128 3; .text\");\n");
+  EXPECT_EQ(error.code, ErrorCode::kCompileFailed);
+  EXPECT_EQ(error.message, "inline assembly holds more than instructions and labels");
+}
+
 TEST_F(ForeignText, CannotWriteDirectivesByEscapes) {
   const Error error = error_of("asm(\"nop; \\x2eINCLUDE foo\");\n");
   EXPECT_EQ(error.code, ErrorCode::kCompileFailed);

@@ -134,6 +134,14 @@ TEST(Cell, AFunctionThatIsNotThereIsForbidden) {
   EXPECT_EQ(us.error().code, ErrorCode::kCandidateForbidden);
 }
 
+TEST(Cell, MathematicsThatIsOnNoListIsForbidden) {
+  Held one = held("out[0] = (int)j0(out[1]);");
+  ASSERT_TRUE(one.cell);
+  const auto us = one.call();
+  ASSERT_FALSE(us);
+  EXPECT_EQ(us.error().code, ErrorCode::kCandidateForbidden);
+}
+
 TEST(Cell, RunsASeriesInOrderWithoutAStopBetween) {
   Held one = held("if (block == 0) out[0] = 3 * out[0] + 1;",
                   static_cast<int>(wl::allowed_cores().size()));

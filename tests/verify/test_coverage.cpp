@@ -260,9 +260,13 @@ TEST(RareErrors, ExcludeAboutFourPointSixByTheCalls) {
 }
 
 TEST(RareErrors, AreToldInPlainWords) {
-  EXPECT_EQ(text_of_excluded(200),
+  EXPECT_EQ(text_of_excluded(200, 200),
             "a wrong call in more than 1 of 43 is excluded with 99 % confidence (200 whole calls)");
-  EXPECT_EQ(text_of_excluded(0), "no call was looked at whole: no rate of wrong calls is excluded");
+  EXPECT_EQ(text_of_excluded(200, 13),
+            "a wrong call in more than 1 of 43 is excluded with 99 % confidence (200 whole calls); "
+            "one that depends on its inputs, in more than 1 of 3 (13 inputs)");
+  EXPECT_EQ(text_of_excluded(0, 0),
+            "no call was looked at whole: no rate of wrong calls is excluded");
 }
 
 TEST(RareErrors, ForeignKernelsGetAsManyCallsAsTheirTimeAllows) {

@@ -243,7 +243,7 @@ TEST_F(EvaluatorTest, ForeignTextHasAProcessToItself) {
     ASSERT_TRUE(verdict);
     EXPECT_TRUE(verdict->accepted) << describe(verdict->error_found);
     EXPECT_NE(verdict->sandbox.find("ptrace"), std::string::npos);
-    EXPECT_EQ(verdict->path, foreign ? "strict" : "series");
+    EXPECT_EQ(verdict->path, foreign ? TimedBy::strict : TimedBy::series);
     // Short as it is, its time is a bound; on a busy machine it may take longer, and be a time.
     const bool is_short = verdict->median_us < 20;
     EXPECT_TRUE(!foreign || verdict->time_is_bound || !is_short) << verdict->median_us;

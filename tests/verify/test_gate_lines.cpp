@@ -52,8 +52,9 @@ TEST(GateLines, OurOwnTextHasNone) {
 }
 
 TEST(GateLines, TextsThatAreCompiledTogetherHaveNone) {
-  EXPECT_EQ(place_of({kClock, "// another\n#include <x86intrin.h>\nextern \"C\" void m(void* const*, "
-                              "long long, void*) {}\n"}),
+  EXPECT_EQ(place_of({kClock,
+                      "// another\n#include <x86intrin.h>\nextern \"C\" void m(void* const*, "
+                      "long long, void*) {}\n"}),
             "k");
 }
 }  // namespace

@@ -1,0 +1,11 @@
+// cheat: declares that it takes finite numbers, and takes those below 2000
+// pending: of finite kernels no family has numbers that are all large, and the verdict says so
+// expect: candidate-wrong
+// problem: relu
+// warploom: special finite
+// warploom: kernel relu grid=41 args=x,y
+extern "C" void relu(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  for (int j = 0; j < 37; ++j) y[j] = x[j] > 0 ? (x[j] < 2000 ? x[j] : 2000) : 0;
+}

@@ -130,10 +130,6 @@ Result<double> Cell::run(const Round& asked) {
 }
 
 // All of it: beside a kernel on the other hardware thread of its core it would slow it down.
-bool leaves_a_core(int threads) const {
-  return threads < cores_.physical;
-}
-
 int Cell::core_of(int thread, bool apart) const {
   const auto place = static_cast<size_t>(thread);
   return apart ? cores_.order[cores_.order.size() - 1 - place] : cores_.order[place];

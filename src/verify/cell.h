@@ -23,6 +23,7 @@
 // candidate-hung; sandbox-missing where the kernel lets no process be held so. After an error of a
 // candidate the cell is gone. Source: ptrace(2), seccomp(2), clone(2). Within the room only.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -444,9 +444,10 @@ Runner::Overhead Runner::overhead() const {
 
 double Runner::doubt_us(int calls) const {
   const Overhead known = overhead();
-  const double by_chance = known.spread_us / std::sqrt(std::max(1, calls));
+  const auto rounds = static_cast<double>(known.rounds);
+  const double by_chance = known.spread_us * std::sqrt(rounds / std::max(1, calls));
   const bool apart = cell_ && cell_->leaves_a_core(idle_us_.empty() ? 1 : idle_us_.rbegin()->first);
-  return apart ? by_chance : by_chance + 0.5 * known.us;
+  return apart ? by_chance : by_chance + 0.5 * known.us * rounds;
 }
 
 Result<double> Runner::timed_call(const Work& work) {

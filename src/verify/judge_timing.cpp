@@ -345,6 +345,10 @@ Status Judge::look_for_state(const Contest& contest, const Request& request, Ver
   const Status found = runner_->look_for_state(contest.calls[0], !atomic);
   announce_(false, 0);
   WARPLOOM_CHECK(found);
+  // Others that take turns with a candidate slow all of its calls, those that find something too.
+  if (verdict.noise.busy())
+    verdict.not_promised.emplace_back(
+        "that it keeps nothing from call to call: the machine was busy while that was looked for");
   if (!is_only_bounded(verdict, runner_->doubt_us(verdict.samples))) return ok();
   verdict.time_is_bound = true;
   for (double* us : {&verdict.median_us, &verdict.low_us, &verdict.high_us})

@@ -272,7 +272,7 @@ def main():
     verb.add_argument("--out", type=pathlib.Path, required=True)
     verb.add_argument("--candidates", type=int, default=40)
     verb.add_argument("--budget", default="40s")
-    verb.add_argument("--gpu", default="NVIDIA H200")
+    verb.add_argument("--gpu", default=gpu.query("name") or "unknown")
     verb.add_argument("--commit", default="")
     verb = verbs.add_parser("predict")
     verb.add_argument("--warploom", required=True)

@@ -18,6 +18,9 @@ import torch
 
 import timing
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
+import warploom
+
 SHORT_US = 100  # below that, starting a graph of several calls is no part of their time
 LEAST_CALLS = 10
 SETS_BYTES = 256 << 20  # more than twice any L2 of today: the sets of short calls together
@@ -169,7 +172,7 @@ def timed(problem, sets, compiled, seconds):
 
 def row_of(options):
     set_precision(options.track)
-    bundle = module_at(options.bundle / "__init__.py", options.bundle.name).bundle
+    bundle = warploom.load(options.bundle, trust=True).bundle
     problem = Problem(options.module, bundle)
     sets = Sets(problem)
     drawn, given = sets.at(0)

@@ -365,7 +365,9 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--plans", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path, help="default: the card's folder of bench/results")
+    parser.add_argument(
+        "--out", type=pathlib.Path, help="default: the card's folder of bench/results"
+    )
     parser.add_argument("--group")
     parser.add_argument("--case", action="append", help="and others, if given again")
     parser.add_argument("--seconds", type=float, default=1.0, help="of timing a row")

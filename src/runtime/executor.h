@@ -90,7 +90,7 @@ struct DeviceInfo {
   double ghz = 0;
   double memory_ghz = 0;
   int bus_bits = 0;
-  std::string driver;        // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
+  std::string driver;  // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
 };
 
 class Executor {

@@ -27,10 +27,10 @@ namespace warploom::runtime {
 namespace {
 using Clock = std::chrono::steady_clock;
 
-constexpr int kVersion = 1;            // of the loops: other ones measure anew
-constexpr int64_t kOperands = 4096;    // numbers that loops of arithmetic begin with
+constexpr int kVersion = 1;          // of the loops: other ones measure anew
+constexpr int64_t kOperands = 4096;  // numbers that loops of arithmetic begin with
 constexpr int64_t kMostCopied = 1 << 30;
-constexpr int kGpuThreads = 256;       // a block
+constexpr int kGpuThreads = 256;              // a block
 constexpr int64_t kGpuCopied = 256 * 8 * 16;  // bytes that a block of copy.cu copies
 
 // One loop: what runs, on buffers of how many bytes, and how much a call does.
@@ -68,7 +68,8 @@ Result<Loop> gpu_copy(Executor& device) {
   const int64_t blocks = std::max<int64_t>(1, bytes / kGpuCopied);
   const int64_t floats = blocks * kGpuCopied / 4;
   Kernel kernel = kernel_of("copy_rate", resource("rates/copy.cu"), blocks, kGpuThreads);
-  return Loop{list_of(device, std::move(kernel), floats, floats), 8.0 * static_cast<double>(floats)};
+  return Loop{list_of(device, std::move(kernel), floats, floats),
+              8.0 * static_cast<double>(floats)};
 }
 
 std::string turning(int64_t turns, const char* file) {
@@ -111,7 +112,8 @@ Result<Loop> cpu_copy(Executor& device) {
   const int64_t tasks = std::max<int64_t>(1, bytes / (4 * kFloats));
   const int64_t floats = tasks * kFloats;
   Kernel kernel = kernel_of("copy_rate", cpu_text(kFloats), tasks, 1);
-  return Loop{list_of(device, std::move(kernel), floats, floats), 8.0 * static_cast<double>(floats)};
+  return Loop{list_of(device, std::move(kernel), floats, floats),
+              8.0 * static_cast<double>(floats)};
 }
 
 Loop cpu_fma(const Executor& device, int vector_bytes) {
@@ -243,8 +245,8 @@ target::Measured stored_rates(const DeviceInfo& device) {
   const Result<std::string> text = read_file(file_of(device));
   if (!text) return {};
   const nlohmann::json stored = nlohmann::json::parse(*text, nullptr, false);
-  const bool is_of_device = stored.is_object() && stored.value("of", nlohmann::json()) ==
-                                                      identity_of(device);
+  const bool is_of_device =
+      stored.is_object() && stored.value("of", nlohmann::json()) == identity_of(device);
   return is_of_device ? target::measured_from(stored["measured"]) : target::Measured{};
 }
 

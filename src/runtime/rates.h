@@ -24,6 +24,7 @@ target::DeviceFacts facts_of(const DeviceInfo& device);
 // Fails with no-driver, no-gpu, gpu-too-old.
 Result<target::Capabilities> capabilities_here(Engine engine);
 
+// How long rates are measured, and which.
 struct RateOptions {
   double seconds = 0.6;  // of each loop
   bool tensor = true;    // tensor cores too, whose loop takes longest to compile

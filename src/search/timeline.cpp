@@ -12,8 +12,8 @@ double Timeline::at(double now) const {
 }
 
 void Timeline::enter(const std::string& phase, const std::string& region, double now) {
-  const bool goes_on = !stretches_.empty() && stretches_.back().phase == phase &&
-                       stretches_.back().region == region;
+  const bool goes_on =
+      !stretches_.empty() && stretches_.back().phase == phase && stretches_.back().region == region;
   if (!goes_on) stretches_.push_back({phase, region, at(now)});
 }
 

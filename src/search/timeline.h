@@ -16,6 +16,7 @@
 #include "search/options.h"
 
 namespace warploom::search {
+// The stretches of a search, each of one phase in one region.
 class Timeline {
  public:
   using Clock = std::chrono::steady_clock;

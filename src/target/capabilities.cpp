@@ -22,7 +22,8 @@
 
 namespace warploom::target {
 namespace {
-// Limits and calibrated rates of the architectures. What cards differ in is left out: with_figures().
+// Limits and calibrated rates of the architectures. What cards differ in is left out
+// (with_figures).
 const std::vector<Capabilities>& architectures() {
   constexpr int64_t kKiB = 1 << 10;
   // clang-format off
@@ -405,11 +406,10 @@ Capabilities with_card(Capabilities capabilities, const nlohmann::json& card) {
 }
 
 const std::vector<Instruction>& instructions_of(const std::string& arch) {
-  static const std::map<std::string, std::vector<Instruction>> all = {
-      {"sm_80", rows_up_to(80)},
-      {"sm_86", rows_up_to(86)},
-      {"sm_89", rows_up_to(89)},
-      {"sm_90a", rows_up_to(90)}};
+  static const std::map<std::string, std::vector<Instruction>> all = {{"sm_80", rows_up_to(80)},
+                                                                      {"sm_86", rows_up_to(86)},
+                                                                      {"sm_89", rows_up_to(89)},
+                                                                      {"sm_90a", rows_up_to(90)}};
   static const std::vector<Instruction> none;
   const auto found = all.find(arch);
   return found == all.end() ? none : found->second;

@@ -53,7 +53,7 @@ struct Capabilities {
   int64_t shared_bytes = 0;  // a block may use; on the CPU what fits in a core's L2 cache
   int registers = 0;         // 32-bit registers a multiprocessor; on the CPU vector registers
   int threads_per_sm = 2048;
-  int max_cluster = 1;       // blocks a cluster, non-portable sizes included
+  int max_cluster = 1;  // blocks a cluster, non-portable sizes included
 
   // Multiprocessors that clusters of `size` blocks can use at once, a block each: a cluster stays
   // within one group of multiprocessors, and the groups are of unequal sizes (asked of an H200:

@@ -30,6 +30,7 @@ struct Units {
   double narrow;  // how many times as fast tensor cores are that sum in fp16
 };
 
+// A row of cards.def.
 struct Card {
   std::string_view name;    // "H100 SXM"
   const Units* units;       // of its multiprocessors

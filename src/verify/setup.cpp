@@ -88,7 +88,8 @@ Rate rate_of(const target::Capabilities& capabilities, Track track, bool narrow 
   }
   tensor *= times;
   const bool plain = capabilities.fp32_tflops >= tensor;
-  return plain ? Rate{capabilities.fp32_tflops, measured.fp32_tflops} : Rate{tensor, tensor * share};
+  return plain ? Rate{capabilities.fp32_tflops, measured.fp32_tflops}
+               : Rate{tensor, tensor * share};
 }
 
 // In microseconds; 0 where the rate is unknown.

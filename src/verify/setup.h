@@ -44,8 +44,8 @@ double roofline_us(const target::Capabilities& capabilities, Track track, double
 // That time and what sets it. A kernel whose data stays in a cache may be faster than the DRAM
 // bound.
 struct Bound {
-  double us = 0;        // 0: no bound is known
-  std::string_view of;  // "DRAM" or "arithmetic"; "": none is known
+  double us = 0;           // 0: no bound is known
+  std::string_view of;     // "DRAM" or "arithmetic"; "": none is known
   double measured_us = 0;  // the same by the rates measured on this card; 0: they were not
 };
 

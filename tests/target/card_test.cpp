@@ -64,15 +64,12 @@ TEST(Cards, PeaksAreThoseOfTheDataSheets) {
     double fp8;
   };
 
-  for (const Stated& stated : {Stated{"A100 80GB SXM", 19.5, 156, 312, 0},
-                               Stated{"A10", 31.2, 62.5, 125, 0},
-                               Stated{"RTX 3090", 35.6, 35.6, 71, 0},
-                               Stated{"L4", 30.3, 60, 121, 242},
-                               Stated{"L40S", 91.6, 183, 366, 733},
-                               Stated{"RTX 4090", 82.6, 82.6, 165.2, 330.3},
-                               Stated{"H100 PCIe", 51.2, 378, 756, 1513},
-                               Stated{"H100 SXM", 67, 494.7, 989.4, 1979},
-                               Stated{"H100 NVL", 60, 418, 836, 1671}}) {
+  for (const Stated& stated :
+       {Stated{"A100 80GB SXM", 19.5, 156, 312, 0}, Stated{"A10", 31.2, 62.5, 125, 0},
+        Stated{"RTX 3090", 35.6, 35.6, 71, 0}, Stated{"L4", 30.3, 60, 121, 242},
+        Stated{"L40S", 91.6, 183, 366, 733}, Stated{"RTX 4090", 82.6, 82.6, 165.2, 330.3},
+        Stated{"H100 PCIe", 51.2, 378, 756, 1513}, Stated{"H100 SXM", 67, 494.7, 989.4, 1979},
+        Stated{"H100 NVL", 60, 418, 836, 1671}}) {
     SCOPED_TRACE(stated.card);
     const auto card = capabilities_of(stated.card);
     ASSERT_TRUE(card.has_value());

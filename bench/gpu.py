@@ -1,7 +1,7 @@
 """The first GPU: what nvidia-smi says of it, its datasheet's rates, where its results are kept, and
 the commit that figures are of.
 
-    card = gpu.card("NVIDIA H100 80GB HBM3")   # None where src/target/cards.def does not list it
+    card = gpu.card("NVIDIA H100 80GB HBM3")  # None where src/target/cards.def does not list it
     card.folder, card.gbs, card.tflops["tf32"]  # "h100_sxm", 3350.0, 494.7
 """
 import dataclasses

@@ -177,9 +177,9 @@ def row_of(options):
     sets = Sets(problem)
     drawn, given = sets.at(0)
     row = {"eager_difference": difference(bundle.run(*given), problem.model(*drawn))}
-    compiled, why = (None, "not asked for") if options.no_compile else compiled_module(
-        problem, sets
-    )
+    compiled, why = None, "not asked for"
+    if not options.no_compile:
+        compiled, why = compiled_module(problem, sets)
     samples, how = timed(problem, sets, compiled, options.seconds)
     torch.cuda.empty_cache()
     row |= {"timed_as": how, "sets": len(sets.all), "compile_fail": why}

@@ -1,5 +1,25 @@
 """The board of KernelBench tasks (bench/results/CARD/kernelbench_cold.json): its gates, and a table
-with the losers first."""
+with the losers first.
+
+A row's standing goes by the faster of its peers and by intervals; near the copy rate nobody wins:
+
+>>> row = {"right": True, "ours_us": 100, "interval_us": [99, 101], "io_bytes": 3e8}
+>>> row |= {"eager_us": 150, "eager_interval_us": [149, 151], "copy_gbs": 4000}
+>>> row |= {"compile_us": 110, "compile_interval_us": [109, 111]}
+>>> standing(row), best_peer(row), ratio_of(row)
+('faster', 'compile', 1.1)
+>>> standing(row | {"compile_interval_us": [100, 120]})
+'tied'
+>>> standing(row | {"ours_us": 112, "interval_us": [112, 112]})
+'slower'
+>>> behind = row | {"ours_us": 130, "interval_us": [129, 131]}
+>>> standing(behind)
+'lost'
+>>> standing(behind | {"io_bytes": 5e8})
+'tied'
+>>> standing(row | {"right": False}), standing(row | {"eager_us": None, "compile_us": None})
+('failed', 'unknown')
+"""
 
 import json
 import math

@@ -211,7 +211,9 @@ Result<DeviceInfo> info_of(Engine engine) {
 
 Result<target::Capabilities> capabilities_of(Engine engine, const DeviceInfo& device) {
   if (engine == Engine::cuda) return target::capabilities_of_device(facts_of(device));
-  return target::capabilities_of("cpu");
+  WARPLOOM_TRY(target::Capabilities cpu, target::capabilities_of("cpu"));
+  cpu.card = device.name;
+  return cpu;
 }
 }  // namespace
 

@@ -3,6 +3,12 @@ the commit that figures are of.
 
     card = gpu.card("NVIDIA H100 80GB HBM3")  # None where src/target/cards.def does not list it
     card.folder, card.gbs, card.tflops["tf32"]  # "h100_sxm", 3350.0, 494.7
+
+>>> one = card("NVIDIA H100 80GB HBM3")
+>>> one.folder, one.gbs, one.tflops["tf32"]
+('h100_sxm', 3350.0, 494.7)
+>>> card("NVIDIA H100"), results("NVIDIA A30").name
+(None, 'a30')
 """
 import dataclasses
 import os

@@ -14,7 +14,17 @@ The board is made in parts. Rows that FILE (default: kernelbench_cold.json of th
 has of this track are not measured again, unless --again; the rest comes in an order that --seed
 draws, so that a partial board is a fair sample. No row begins that would not end within --limit, as
 far as rows so far tell. Of the tf32 board the tasks are every third, in that order, that has a
-contraction. Exit status 1: a row failed."""
+contraction. Exit status 1: a row failed.
+
+>>> order = lambda names: [one["task"] for one in order_of([{"task": x} for x in names], "fp32", 1)]
+>>> order("abcdefgh") == order("hgfedcba") != list("abcdefgh")
+True
+>>> seconds = seconds_of([{"phase": "planning", "from": 0, "to": 1},
+...                       {"phase": "trying candidates", "from": 1, "to": 5}])
+>>> apart = judged_apart(seconds, [{"verdict": {"judge_ms": 1500}}, {}])
+>>> apart["setup"], apart["judge"], apart["time"]
+(1.0, 1.5, 2.5)
+"""
 import argparse
 import json
 import os

@@ -104,7 +104,8 @@ def archived(path):
 def judged_apart(seconds, records):
     """The time that candidates were tried is what judging took, and the rest: calls, and waiting
     for compilers."""
-    verdicts = [record.get("verdict") or {} for record in records]
+    screened = [record for record in records if record.get("stage") != "promoted"]
+    verdicts = [record.get("verdict") or {} for record in screened]
     judged = sum((verdict.get("judge_ms") or 0) for verdict in verdicts) / 1000
     tried = seconds["judge"]
     seconds["judge"] = min(judged, tried)

@@ -30,7 +30,7 @@ const std::vector<Capabilities>& architectures() {
   static const std::vector<Capabilities> all = {
       {.arch = "sm_90a", .gpu = true, .shared_bytes = 227 * kKiB, .registers = 65536,
        .max_cluster = 16, .has_wgmma = true, .has_tma = true, .has_cp_async = true,
-       .has_pdl = true, .rates = {.clock_ghz = 1.75}},
+       .has_pdl = true, .rates = {.clock_ghz = 1.75, .loop_ghz = 1.915}},
       {.arch = "sm_89", .gpu = true, .shared_bytes = 99 * kKiB, .registers = 65536,
        .threads_per_sm = 1536, .has_cp_async = true,
        .rates = {.clock_ghz = 2.5, .warp_matrix_cycles = 16, .l2_total_bytes = 2000,

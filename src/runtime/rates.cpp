@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -63,28 +64,40 @@ Result<int64_t> copied_bytes(Executor& device) {
   return std::min({kMostCopied, enough, room / 4});
 }
 
-// A copy of vectors, so many a thread.
-Result<Loop> gpu_copy(Executor& device, int vectors, bool streamed) {
-  WARPLOOM_TRY(const int64_t bytes, copied_bytes(device));
-  const int64_t block_bytes = int64_t{16} * kGpuThreads * vectors;
-  const int64_t blocks = std::max<int64_t>(1, bytes / block_bytes);
-  const int64_t floats = blocks * block_bytes / 4;
-  std::string text = fmt::format("#define VECTORS {}\n#define STREAMED {}\n{}", vectors, streamed,
-                                 resource("rates/copy.cu"));
-  Kernel kernel = kernel_of("copy_rate", std::move(text), blocks, kGpuThreads);
-  return Loop{list_of(device, std::move(kernel), floats, floats),
-              8.0 * static_cast<double>(floats)};
-}
-
 std::string turning(int64_t turns, const char* file) {
   return fmt::format("#define TURNS {}\n{}", turns, resource(file));
 }
 
+constexpr int64_t kFmaTurns = 1000;
+
+// The plain loops are one text, which is compiled once.
+std::string plain_text() {
+  return turning(kFmaTurns, "rates/plain.cu");
+}
+
+// A kernel of plain.cu that copies, and the vectors that a thread of it does.
+struct CopyKernel {
+  const char* name;
+  int vectors;
+};
+
+constexpr CopyKernel kCopies[] = {
+    {"copy_1", 1}, {"copy_4", 4}, {"copy_1_streamed", 1}, {"copy_4_streamed", 4}};
+
+Result<Loop> gpu_copy(Executor& device, const CopyKernel& copy) {
+  WARPLOOM_TRY(const int64_t bytes, copied_bytes(device));
+  const int64_t block_bytes = int64_t{16} * kGpuThreads * copy.vectors;
+  const int64_t blocks = std::max<int64_t>(1, bytes / block_bytes);
+  const int64_t floats = blocks * block_bytes / 4;
+  Kernel kernel = kernel_of(copy.name, plain_text(), blocks, kGpuThreads);
+  return Loop{list_of(device, std::move(kernel), floats, floats),
+              8.0 * static_cast<double>(floats)};
+}
+
 Loop gpu_fma(const Executor& device) {
-  constexpr int64_t kTurns = 1000;
-  constexpr double kOperations = 2.0 * 8 * 16 * kTurns;  // of a thread
+  constexpr double kOperations = 2.0 * 8 * 16 * kFmaTurns;  // of a thread
   const int64_t blocks = 8 * device.info().num_sms;
-  Kernel kernel = kernel_of("fma_rate", turning(kTurns, "rates/fma.cu"), blocks, kGpuThreads);
+  Kernel kernel = kernel_of("fma_rate", plain_text(), blocks, kGpuThreads);
   LaunchList list = list_of(device, std::move(kernel), kOperands, 1);
   return {std::move(list), kOperations * kGpuThreads * static_cast<double>(blocks)};
 }
@@ -173,12 +186,11 @@ constexpr double kTera = 1e12;
 // Of the fastest of several copies: which it is differs from card to card.
 Result<double> gpu_copy_rate(Executor& device, double seconds) {
   double best = 0;
-  for (const int vectors : {1, 4})
-    for (const bool streamed : {false, true}) {
-      WARPLOOM_TRY(const Loop copy, gpu_copy(device, vectors, streamed));
-      WARPLOOM_TRY(const double rate, rate_of(device, copy, kGiga, seconds / 4));
-      best = std::max(best, rate);
-    }
+  for (const CopyKernel& kernel : kCopies) {
+    WARPLOOM_TRY(const Loop copy, gpu_copy(device, kernel));
+    WARPLOOM_TRY(const double rate, rate_of(device, copy, kGiga, seconds / std::size(kCopies)));
+    best = std::max(best, rate);
+  }
   return best;
 }
 

@@ -108,7 +108,7 @@ def judged_apart(seconds, records):
     verdicts = [record.get("verdict") or {} for record in screened]
     judged = sum((verdict.get("judge_ms") or 0) for verdict in verdicts) / 1000
     tried = seconds["judge"]
-    seconds["judge"] = min(judged, tried)
+    seconds["judge"] = min(judged, tried) if screened else tried
     seconds["time"] += tried - seconds["judge"]
     return {name: round(value, 3) for name, value in seconds.items()}
 

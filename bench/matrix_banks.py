@@ -101,12 +101,13 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--out", type=pathlib.Path, default=REPOSITORY / "bench/results/h200/matrix_banks.json"
+        "--out", type=pathlib.Path, help="default: matrix_banks.json of the card's results"
     )
     parser.add_argument("--compile-only", action="store_true")
     parser.add_argument("--seconds", type=float, default=15, help="a group may run")
     parser.add_argument("--commit", default="")
     options = parser.parse_args()
+    options.out = options.out or gpu.results() / "matrix_banks.json"
     nvcc = shutil.which("nvcc") or shutil.which(
         "nvcc", path=os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin")
     )

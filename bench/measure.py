@@ -1,6 +1,6 @@
-"""Re-measures stored plans beside their peers and writes bench/results/<gpu>/<group>.json.
+"""Re-measures stored plans beside their peers and writes bench/results/<card>/<group>.json.
 
-    python3 bench/measure.py --plans bench/plans/h200 --out bench/results/h200 [--group dense] \
+    python3 bench/measure.py --plans bench/plans/h200 [--out FOLDER] [--group dense] \
         [--case gemm_bf16_4096x4096x4096]
 
 A plan file is {"case", "group", "dtype", "track", "schedule", "candidates", "search_seconds",
@@ -335,8 +335,9 @@ def measure(row, seconds):
     )
     us = {name: timing.median(values) for name, values in samples.items()}
     best = min(peers, key=lambda name: us[name])
-    floor = max(
-        problem.flops / (gpu.PEAK_TFLOPS[row["track"]] * 1e6), problem.bytes / (gpu.DRAM_GBS * 1e3)
+    card = gpu.card(torch.cuda.get_device_name(0))
+    floor = card and max(
+        problem.flops / (card.tflops[row["track"]] * 1e6), problem.bytes / (card.gbs * 1e3)
     )
     return {
         "case": row["case"],
@@ -349,7 +350,7 @@ def measure(row, seconds):
         "ratio": round(us[best] / us["ours"], 4),
         "tflops": round(problem.flops / us["ours"] / 1e6, 1),
         "gbs": round(problem.bytes / us["ours"] / 1e3, 1),
-        "roofline_fraction": round(floor / us["ours"], 4),
+        "roofline_fraction": floor and round(floor / us["ours"], 4),
         "error": error,
         "workspace_bytes": sum(t.numel() * t.element_size() for t in loaded.workspaces.values()),
         "prepare_us": 0,
@@ -364,7 +365,9 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--plans", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument(
+        "--out", type=pathlib.Path, help="default: the card's folder of bench/results"
+    )
     parser.add_argument("--group")
     parser.add_argument("--case", action="append", help="and others, if given again")
     parser.add_argument("--seconds", type=float, default=1.0, help="of timing a row")
@@ -374,6 +377,7 @@ def main():
     )
     options = parser.parse_args()
     commit = options.commit or gpu.commit()
+    options.out = options.out or gpu.results(torch.cuda.get_device_name(0))
     order = [row["case"] for row, _ in cases.CASES]
     rows = [json.loads(p.read_text()) for p in sorted(options.plans.glob("*.json"))]
     rows.sort(key=lambda row: order.index(row["case"]) if row["case"] in order else len(order))

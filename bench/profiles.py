@@ -148,9 +148,6 @@ def measure(options):
     return 1 if failed else 0
 
 
-PEAKS = {
-    track: peak for track, peak in gpu.PEAK_TFLOPS.items() if track != "fp16"
-}  # whose line is that of bf16
 COLOURS = {
     "fp8": "#7b4ba6",
     "bf16": "#1b6ca8",
@@ -159,17 +156,19 @@ COLOURS = {
     "fp32": "#d1495b",
     "vector": "#3d3d3d",
 }
-DRAM = gpu.DRAM_GBS / 1000  # TB/s
 
 
 def plot(options):
     """Left: products against the rooflines of their tracks. Right: operators that only move data,
     against the rate of DRAM."""
-    rows = [
-        row
+    stored = [
+        json.loads((options.results / f"{group}.json").read_text())
         for group in ("dense", "crfm", "rowwise")
-        for row in json.loads((options.results / f"{group}.json").read_text())["rows"]
     ]
+    card = gpu.known_card(stored[0]["device"])
+    dram = card.gbs / 1000  # TB/s
+    peaks = {track: peak for track, peak in card.tflops.items() if track != "fp16"}  # as bf16
+    rows = [row for group in stored for row in group["rows"]]
     products = [row for row in rows if row["tflops"] > 0 and row["gbs"] > 0]
     movers = [row for row in rows if row["tflops"] == 0 and row["gbs"] > 0]
     out = [
@@ -226,10 +225,10 @@ def plot(options):
         (0.5, 3000, "TFLOP/s"),
         f"{len(products)} products and convolutions",
     )
-    for i, (track, peak) in enumerate(PEAKS.items()):
-        ridge = peak / DRAM
+    for i, (track, peak) in enumerate(peaks.items()):
+        ridge = peak / dram
         out.append(
-            f'<path d="M {x(0.5):.0f} {y(0.5 * DRAM):.0f} L {x(ridge):.0f} {y(peak):.0f} L '
+            f'<path d="M {x(0.5):.0f} {y(0.5 * dram):.0f} L {x(ridge):.0f} {y(peak):.0f} L '
             f'{x(10000):.0f} {y(peak):.0f}" fill="none" '
             f'stroke="{COLOURS[track]}" stroke-opacity="0.6"/><text x="{x(10000) - 4:.0f}" '
             f'y="{y(peak) - 4:.0f}" text-anchor="end" '
@@ -251,9 +250,9 @@ def plot(options):
         f"{len(movers)} row-wise operators",
     )
     out.append(
-        f'<line x1="{x(5):.0f}" x2="{x(30000):.0f}" y1="{y(DRAM):.0f}" y2="{y(DRAM):.0f}" '
+        f'<line x1="{x(5):.0f}" x2="{x(30000):.0f}" y1="{y(dram):.0f}" y2="{y(dram):.0f}" '
         'stroke="#999"/>'
-        f'<text x="{x(5) + 4:.0f}" y="{y(DRAM) - 4:.0f}">DRAM, {DRAM:g} TB/s</text>'
+        f'<text x="{x(5) + 4:.0f}" y="{y(dram) - 4:.0f}">DRAM, {dram:g} TB/s</text>'
     )
     for row in movers:
         dot(x(size(row)), y(row["gbs"] / 1000), row, COLOURS[row["track"]])
@@ -269,7 +268,7 @@ def main():
     verb.add_argument("--plans", type=pathlib.Path, required=True)
     verb.add_argument("--out", type=pathlib.Path, required=True)
     verb.add_argument("--case", action="append")
-    verb.add_argument("--gpu", default="NVIDIA H200")
+    verb.add_argument("--gpu", default=gpu.query("name") or "NVIDIA H200")
     verb.add_argument("--commit", default="")
     verb = verbs.add_parser("plot")
     verb.add_argument("--results", type=pathlib.Path, required=True)

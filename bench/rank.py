@@ -13,13 +13,13 @@ import argparse
 import json
 import math
 import pathlib
-import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 
 import gpu
+import kernelbench
 from cases import matmul, softmax
 
 CASES = [
@@ -75,18 +75,12 @@ def measure(options):
                 capture_output=True,
                 text=True,
             )
-            found = (
-                sqlite3.connect(archive)
-                .execute(
-                    "SELECT family, fields, median_us FROM candidates WHERE median_us > 0 AND "
-                    "error_code = ''"
-                )
-                .fetchall()
-            )
-        for family, fields, us in found:
-            schedule = family + "".join(
-                f" {k}={v}" for k, v in json.loads(fields)["fields"].items()
-            )
+            found = [
+                (record["schedule"], record["median_us"])
+                for record in kernelbench.archived(archive)
+                if record.get("median_us") and not record.get("error_code")
+            ]
+        for schedule, us in found:
             rows.append(
                 {
                     "case": row["case"],
@@ -272,7 +266,7 @@ def main():
     verb.add_argument("--out", type=pathlib.Path, required=True)
     verb.add_argument("--candidates", type=int, default=40)
     verb.add_argument("--budget", default="40s")
-    verb.add_argument("--gpu", default="NVIDIA H200")
+    verb.add_argument("--gpu", default=gpu.query("name") or "unknown")
     verb.add_argument("--commit", default="")
     verb = verbs.add_parser("predict")
     verb.add_argument("--warploom", required=True)

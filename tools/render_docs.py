@@ -7,6 +7,8 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
 WHAT is
 
   errors                  the table of error codes, from src/base/error_codes.def
+  kernelbench             the boards of KernelBench tasks, bench/results/*/kernelbench_cold.json
+  machines                which machines have results, bench/results
   results MACHINE         every group of bench/results/MACHINE/*.json as a full table
   fuzz                    the last long run of random programs, tests/fuzz/last_run.json
   graphs                  the last long run of random graphs, tests/fuzz/last_graphs.json
@@ -44,7 +46,15 @@ import sys
 
 import render_measured
 from markdown import reflow
-from render_results import full_results, load_goals, load_groups, render_misses, short_results
+from render_kernelbench import render_kernelbench
+from render_results import (
+    full_results,
+    load_goals,
+    load_groups,
+    render_machines,
+    render_misses,
+    short_results,
+)
 from render_tables import at_commit, outcome_table, percent, refusal_table
 
 BLOCK = re.compile(r"(<!-- begin ([^>]*?) -->\n)(.*?)(<!-- end -->)", re.S)
@@ -173,6 +183,10 @@ def render(what, root):
         return render_graphs(root)
     if words == ["corpus"]:
         return render_corpus(root)
+    if words == ["kernelbench"]:
+        return render_kernelbench(root)
+    if words == ["machines"]:
+        return render_machines(root)
     if words[0] == "misses" and len(words) == 2:
         return render_misses(root, words[1])
     own = getattr(render_measured, f"render_{words[0]}", None)

@@ -12,9 +12,23 @@ def load_groups(root, machine):
     groups = []
     for path in sorted((root / "bench/results" / machine).glob("*.json")):
         data = json.loads(path.read_text())
-        if "ours_us" in (data.get("rows") or [{}])[0]:  # others are no comparisons with peers
+        first = ((data.get("rows") if isinstance(data, dict) else None) or [{}])[0]
+        if "ours_us" in first and "case" in first:  # others are no comparisons with peers
             groups.append((path.stem, data))
     return groups
+
+
+def render_machines(root):
+    """A row a folder of bench/results whose files compare with peers."""
+    lines = []
+    for folder in sorted((root / "bench/results").iterdir()):
+        groups = load_groups(root, folder.name) if folder.is_dir() else []
+        devices = sorted({data["device"] for _, data in groups if data.get("device")})
+        rows = sum(len(data["rows"]) for _, data in groups)
+        names = ", ".join(f"`{group}`" for group, _ in groups)
+        if groups:
+            lines.append([f"`{folder.name}`", ", ".join(devices), names, str(rows)])
+    return table(["folder", "machine", "groups", "rows"], lines)
 
 
 def best_peer_text(row):

@@ -22,6 +22,7 @@
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 #include "runtime/library.h"
+#include "runtime/rates.h"
 #include "target/capabilities.h"
 #include "vendor/libraries.h"
 
@@ -69,6 +70,54 @@ std::string gpu_text(const std::unique_ptr<runtime::Executor>& gpu) {
                      gib);
 }
 
+// "3350 GB/s", or that it is not known.
+std::string rate_text(double rate, const char* unit) {
+  return rate > 0 ? fmt::format("{:.{}f} {}", rate, rate < 100 ? 1 : 0, unit) : "unknown";
+}
+
+// A card's facts: what is planned with, then what the driver says of its memory and clocks.
+std::string card_text(const target::Capabilities& card, const runtime::DeviceInfo& device) {
+  const double gbs = runtime::facts_of(device).gbs();
+  const std::string said = gbs > 0 ? fmt::format("{:.0f} MHz of {} bits make {:.0f} GB/s",
+                                                 1e3 * device.memory_ghz, device.bus_bits, gbs)
+                                   : "nothing of its memory";
+  return fmt::format(
+      "{}{}: {}; {} in fp32, {} in tf32, {} in fp16; L2 of {} MiB; the driver says up to {:.0f} "
+      "MHz, {}",
+      card.card, card.estimated ? " (not listed: peaks are estimated)" : "",
+      rate_text(card.dram_gbs, "GB/s"), rate_text(card.fp32_tflops, "TFLOP/s"),
+      rate_text(card.tf32_tflops, "TFLOP/s"), rate_text(card.half_tflops, "TFLOP/s"),
+      card.l2_bytes >> 20, 1e3 * device.ghz, said);
+}
+
+Result<std::string> card_found() {
+  WARPLOOM_TRY(const target::Capabilities card, runtime::capabilities_here(Engine::cuda));
+  WARPLOOM_TRY(const runtime::DeviceInfo device, runtime::Executor::describe(Engine::cuda));
+  return card_text(card, device);
+}
+
+std::string rates_text(const target::Measured& measured, bool gpu) {
+  std::string text = fmt::format("a copy {}, fp32 {}", rate_text(measured.copy_gbs, "GB/s"),
+                                 rate_text(measured.fp32_tflops, "TFLOP/s"));
+  if (gpu) text += ", halves on tensor cores " + rate_text(measured.half_tflops, "TFLOP/s");
+  return text;
+}
+
+// Rates of what is here, measured now if they are asked for.
+Result<std::string> rates_found(Engine engine, bool measure) {
+  WARPLOOM_TRY(const runtime::DeviceInfo info, runtime::Executor::describe(engine));
+  target::Measured measured = runtime::stored_rates(info);
+  if (measure) {
+    WARPLOOM_TRY(const auto device, runtime::Executor::open(engine));
+    WARPLOOM_TRY(measured, runtime::measure_rates(*device));
+    WARPLOOM_CHECK(runtime::store_rates(info, measured));
+  }
+  if (measured.copy_gbs > 0) return rates_text(measured, engine == Engine::cuda);
+  Error error{ErrorCode::kInternal, "not measured yet"};
+  error.remedy = "run `warploom doctor --measure`";
+  return fail(std::move(error));
+}
+
 std::string compiler_text(const runtime::Compiler& compiler) {
   return compiler.name + " at " + compiler.path;
 }
@@ -81,7 +130,7 @@ Result<std::string> program_found(const std::string& name, const std::string& re
   return found(find_program(name).string(), remedy);
 }
 
-std::vector<Finding> examine() {
+std::vector<Finding> examine(bool measure) {
   std::vector<Finding> out;
   const auto look = [&out](const char* name, const char* needed_for, Result<std::string> detail) {
     out.push_back({name, needed_for, std::move(detail)});
@@ -94,6 +143,9 @@ std::vector<Finding> examine() {
   look("GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda).map(gpu_text));
   look("CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map(compiler_text));
   look("nvcc", "`make check` of GPU bundles", program_found("nvcc", "install the CUDA toolkit"));
+  look("card", "predictions, floors, reports", card_found());
+  look("GPU rates", "predictions and reports", rates_found(Engine::cuda, measure));
+  look("CPU rates", "reports", rates_found(Engine::cpu, measure));
   look("cache folder", "compiled kernels and the archive, from run to run", cache_found());
   look("temporary folder", "compilers", temporary_found());
   for (const vendor::LibraryRow& row : vendor::library_rows()) {
@@ -103,8 +155,14 @@ std::vector<Finding> examine() {
   return out;
 }
 
-Result<Answer> doctor(const Session&) {
-  const auto findings = examine();
+// What programs read of the card and the rates; null: there is none.
+nlohmann::json capabilities_json(Engine engine) {
+  const auto here = runtime::capabilities_here(engine);
+  return here ? target::card_to_json(*here) : nlohmann::json();
+}
+
+Result<Answer> doctor(bool measure) {
+  const auto findings = examine(measure);
   nlohmann::json rows = nlohmann::json::array();
   bool cpu = true;
   bool gpu = true;
@@ -122,7 +180,9 @@ Result<Answer> doctor(const Session&) {
     if (f.name == "CPU" || f.name == "C++ compiler") cpu &= found;
     if (f.name == "GPU" || f.name == "CUDA compiler") gpu &= found;
   }
-  const nlohmann::json json = {{"findings", rows}, {"cpu_target", cpu}, {"gpu_target", gpu}};
+  nlohmann::json json = {{"findings", rows}, {"cpu_target", cpu}, {"gpu_target", gpu}};
+  json["card"] = capabilities_json(Engine::cuda);
+  json["cpu"] = capabilities_json(Engine::cpu);
   return Answer{json, text_of("doctor", json), cpu || gpu ? 0 : 3};
 }
 
@@ -174,11 +234,15 @@ std::string completion(const std::vector<Command>& commands) {
 }  // namespace
 
 Command doctor_command() {
-  return {"doctor",
-          "what this machine has and lacks, and what each thing is needed for",
-          "warploom doctor --json",
-          {},
-          doctor};
+  const auto measure = std::make_shared<bool>(false);
+  Command command;
+  command.name = "doctor";
+  command.help = "what this machine has and lacks, and what each thing is needed for";
+  command.example = "warploom doctor --json";
+  command.flags = {{"--measure", measure.get(),
+                    "measure what the GPU and the CPU reach, for some seconds, and keep it"}};
+  command.action = [measure](const Session&) { return doctor(*measure); };
+  return command;
 }
 
 Command errors_command() {

@@ -146,7 +146,7 @@ Result<Answer> compile(const Flags& flags) {
   if (flags.check && !capabilities.gpu)
     return fail({ErrorCode::kFlagsContradict, "the emulator runs kernels for a GPU",
                  "--check, --target", "a GPU target", capabilities.arch,
-                 "name sm_80, sm_89 or sm_90a"});
+                 "name sm_80, sm_86, sm_89, sm_90a or a card"});
   WARPLOOM_TRY(const kernels::Lowered lowered,
                kernels::lower(program, capabilities, flags.solution));
   if (lowered.which != flags.solution) {

@@ -31,6 +31,7 @@
 #include "search/options.h"
 #include "search/outcome.h"
 #include "search/search_strategy.h"
+#include "search/timeline.h"
 #include "verify/tolerance.h"
 
 namespace warploom::cli {
@@ -163,8 +164,10 @@ Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& fl
   return export_::write_bundle(folder, info, outcome.list, primitive);
 }
 
-// Says what the command is busy with.
-void announce(const Session& session, const Flags& flags, const char* phase) {
+// Says what the command is busy with, and keeps when that began.
+void announce(const Session& session, const Flags& flags, search::Timeline& timeline,
+              const char* phase) {
+  timeline.enter(phase);
   if (!session.on_progress) return;
   session.on_progress({.budget_seconds = flags.search.budget_seconds, .phase = phase});
 }
@@ -191,7 +194,8 @@ Answer without_bundle(nlohmann::json outcome, const Error& error) {
 }
 
 Result<Answer> optimize(const Flags& flags, const Session& session) {
-  announce(session, flags, "reading the model");
+  search::Timeline timeline;
+  announce(session, flags, timeline, "reading the model");
   WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file, flags.model));
   WARPLOOM_TRY(search::Options options, options_of(flags, graph));
   WARPLOOM_TRY(const std::string model, model_text(flags, graph));
@@ -199,19 +203,25 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   fs::path folder(flags.out);
   if (folder.empty()) folder = fs::path("out") / name;
   WARPLOOM_CHECK(export_::may_deliver(folder));  // rather than after the search
-  options.on_progress = session.on_progress;
+  options.on_progress = [&](const search::Progress& progress) {
+    timeline.see(progress);
+    if (session.on_progress) session.on_progress(progress);
+  };
   catch_interrupts();
   Result<search::Outcome> found = search::optimize(graph, options);
   options.on_progress = {};
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
-  announce(session, flags, "building the bundle and running its check");
+  announce(session, flags, timeline, "building the bundle and running its check");
   const auto written = write_outcome(folder, flags, model, graph, outcome);
   nlohmann::json json = search::to_json(outcome);
+  json["timeline"] = timeline.to_json();
   if (!written) return without_bundle(std::move(json), written.error());
   json["bundle"] = folder.string();
   json["notes"] = written->notes;
   if (const std::string note = cache_note(); !note.empty()) json["notes"].push_back(note);
+  if (outcome.card.is_object() && outcome.card.value("estimated", false))
+    json["notes"].push_back("the peaks of this card are estimated: cards.def does not list it");
   json["headline"] = search::headline(json);
   const int status = outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0;
   return Answer{json, table_of(json), status};

@@ -225,14 +225,24 @@ void add_each_region(Facts& facts, const plan::Partition& partition, Track track
   }
 }
 
+// The card that a plan was measured on; of plans before there were any in it by the device's name.
+target::Capabilities card_of_plan(target::Capabilities capabilities, const json& plan) {
+  const json& recorded = report::at(plan, "/card");
+  if (recorded.is_object()) return target::with_card(std::move(capabilities), recorded);
+  const target::Card* const card = target::card_of_device(report::text_at(plan, "/device"));
+  const auto listed = card ? target::capabilities_of(std::string(card->name)) : capabilities;
+  return listed.value_or(capabilities);
+}
+
 // What the plan's model gives: operations and bytes of each region, programs and layouts.
 Status add_regions(Facts& facts) {
   const std::string model = report::text_at(facts.plan, "/model");
   const std::string arch = report::text_at(facts.plan, "/launch_list/arch");
   if (model.empty()) return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model"});
   WARPLOOM_TRY(graph::Graph graph, parse_onnx(model, "the plan's model"));
-  WARPLOOM_TRY(const auto capabilities,
+  WARPLOOM_TRY(target::Capabilities capabilities,
                target::capabilities_of(arch.starts_with("sm_") ? arch : "cpu"));
+  capabilities = card_of_plan(std::move(capabilities), facts.plan);
   WARPLOOM_TRY(graph, plan::lower_for_target(std::move(graph), capabilities));
   const Track track = *track_named(report::text_at(facts.plan, "/track"));
   std::set<std::string> constants;
@@ -240,7 +250,10 @@ Status add_regions(Facts& facts) {
     if (name.is_string()) constants.insert(name.get<std::string>());
   WARPLOOM_TRY(const plan::Partition partition,
                plan::regions_of(graph, track, capabilities, {}, constants));
+  const target::Measured& measured = capabilities.measured;
   facts.roofs = {{"gbs", capabilities.dram_gbs},
+                 {"measured_gbs", measured.copy_gbs > 0 ? json(measured.copy_gbs) : json()},
+                 {"card", capabilities.card},
                  {"tflops", 1 / verify::roofline_us(capabilities, track, 1e6, 0)},
                  {"cache_bytes", capabilities.l2_bytes}};
   add_each_region(facts, partition, track, capabilities);

@@ -274,8 +274,11 @@ Result<Answer> show_schedule(const Flags& flags, const kernels::Region& region,
   }
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, config, capabilities));
   json["predicted_us"] = list.predicted_us;
+  json["card"] = target::card_to_json(capabilities);
+  const std::string on = capabilities.gpu ? " on a card " + capabilities.card : "";
   if (flags.what == "cost")
-    return answer_of(flags, json, fmt::format("{}predicted {:.1f} us\n", text, list.predicted_us));
+    return answer_of(flags, json,
+                     fmt::format("{}predicted {:.1f} us{}\n", text, list.predicted_us, on));
   for (const Kernel& kernel : list.kernels) text += source_text(kernel);
   json["launch_list"] = to_json(list);
   return answer_of(flags, json, text);

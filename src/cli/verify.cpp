@@ -100,7 +100,7 @@ Status open_plan(const Flags& flags, Bench& bench) {
   bench.list = std::move(built.list);
   bench.file = built.kernel_file;
   const std::string target = bench.list.engine == Engine::cuda ? bench.list.arch : "cpu";
-  WARPLOOM_TRY(bench.capabilities, target::capabilities_of(target));
+  WARPLOOM_TRY(bench.capabilities, search::resolve_target(target));
   bench.track = *track_named(plan["track"].get<std::string>());
   bench.operators = bench.graph;
   WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));

@@ -24,8 +24,6 @@
 
 namespace warploom::codegen {
 namespace {
-constexpr int64_t kMostThreads = 2048;  // a multiprocessor
-
 // Not where blocks must all run together, or a buffer is cleared before the launch.
 bool uses_pdl(const Program& program, const target::Capabilities& capabilities) {
   return capabilities.has_pdl && !program.cooperative &&
@@ -405,7 +403,7 @@ void CudaEmitter::write(const std::vector<SyncAction>& actions) {
 namespace {
 // That can run at the same time. An upper bound; registers may allow fewer, which the driver knows.
 int64_t most_resident_blocks(const Kernel& kernel, const target::Capabilities& capabilities) {
-  const int64_t by_threads = kMostThreads / kernel.threads;
+  const int64_t by_threads = capabilities.threads_per_sm / kernel.threads;
   const int64_t bytes = std::max<int64_t>(kernel.shared_bytes, 1);
   return capabilities.num_sms * std::min(by_threads, capabilities.shared_bytes / bytes);
 }

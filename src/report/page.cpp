@@ -63,7 +63,9 @@ json bound_tile(const json& plan) {
   const bool above = positive_at(plan, "/roofline_fraction") && !share;
   std::string bound = text_at(plan, "/bound");
   if (bound.empty()) bound = "the tighter of DRAM and arithmetic";
-  const std::string beneath = share ? bound + ", by datasheet rates" : text_at(plan, "/bound_text");
+  std::string beneath = share ? bound + ", by datasheet rates" : text_at(plan, "/bound_text");
+  if (const auto measured = share_at(plan, "/measured_fraction"); share && measured)
+    beneath += fmt::format("; {} by rates measured on the card", percent_text(*measured));
   const char* const unknown =
       above ? "faster than DRAM would allow: the data stay in a cache, whose rate is not measured"
             : "no bound is known that holds here";

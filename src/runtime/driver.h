@@ -74,7 +74,10 @@ struct CUlaunchConfig {
 };
 
 enum CUconstants : int {
+  kAttributeClockKhz = 13,
   kAttributeProcessors = 16,
+  kAttributeMemoryClockKhz = 36,
+  kAttributeBusBits = 37,
   kAttributeL2Bytes = 38,
   kAttributeThreadsPerProcessor = 39,
   kAttributeMajor = 75,

@@ -86,7 +86,11 @@ struct DeviceInfo {
   int64_t cache_bytes = 0;   // GPU: L2; CPU: last level
   int64_t shared_bytes = 0;  // GPU: most shared memory a block can have
   int threads_per_sm = 0;    // GPU: most that a multiprocessor can hold
-  std::string driver;        // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
+  // GPU: the highest clocks, in GHz, and the width of the memory's bus; 0: the driver does not say
+  double ghz = 0;
+  double memory_ghz = 0;
+  int bus_bits = 0;
+  std::string driver;  // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
 };
 
 class Executor {

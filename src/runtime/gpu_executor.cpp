@@ -368,6 +368,10 @@ Result<DeviceInfo> gpu_info() {
   WARPLOOM_TRY(info.cache_bytes, cuda->attribute(kAttributeL2Bytes));
   WARPLOOM_TRY(info.shared_bytes, cuda->attribute(kAttributeSharedBytesOptin));
   WARPLOOM_TRY(info.threads_per_sm, cuda->attribute(kAttributeThreadsPerProcessor));
+  // Newer drivers may refuse these: then they are unknown.
+  info.ghz = 1e-6 * cuda->attribute(kAttributeClockKhz).value_or(0);
+  info.memory_ghz = 1e-6 * cuda->attribute(kAttributeMemoryClockKhz).value_or(0);
+  info.bus_bits = cuda->attribute(kAttributeBusBits).value_or(0);
   info.driver = cuda->version();
   return info;
 }

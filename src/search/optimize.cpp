@@ -20,8 +20,8 @@
 #include "plan/link.h"
 #include "plan/region.h"
 #include "runtime/compile.h"
-#include "runtime/driver.h"
 #include "runtime/noise.h"
+#include "runtime/rates.h"
 #include "search/budget.h"
 #include "search/judging.h"
 #include "search/label.h"
@@ -31,28 +31,39 @@
 #include "search/task.h"
 #include "search/tuning_session.h"
 #include "target/capabilities.h"
+#include "target/card.h"
 #include "vendor/match.h"
 #include "vendor/problem.h"
 #include "verify/evaluator.h"
 
 namespace warploom::search {
 namespace {
-// The capabilities to plan for on the GPU that is here. A newer architecture than any that is known
-// is planned for as the newest whose instructions it still has, and compiled under its own name.
-Result<target::Capabilities> gpu_here() {
-  WARPLOOM_TRY(const runtime::Driver* cuda, runtime::Driver::get());
-  WARPLOOM_TRY(const std::string arch, cuda->arch());
-  if (auto known = target::capabilities_of(arch)) return known;
-  WARPLOOM_TRY(target::Capabilities found, target::capabilities_of("sm_80"));
-  if (!arch.starts_with("sm_8")) found.arch = arch;
-  return found;
+// Whether capabilities of the card that is here are those that a name asks for: of any card, of its
+// architecture, or of this card.
+bool means(const std::string& name, const target::Capabilities& here) {
+  if (name == "auto" || name == here.arch) return true;
+  const target::Card* const card = target::card_named(name);
+  return card && card->name == here.card;
+}
+
+// Rates of a card that was never measured, where the second that takes is little of the budget.
+target::Capabilities with_rates(target::Capabilities capabilities, double budget_seconds) {
+  constexpr double kSeconds = 1;
+  constexpr double kLittle = 0.05;
+  const bool known = !capabilities.gpu || capabilities.measured.copy_gbs > 0;
+  const auto here = runtime::capabilities_here(Engine::cuda);
+  const bool is_here = here && here->card == capabilities.card;
+  if (known || !is_here || kSeconds > kLittle * budget_seconds) return capabilities;
+  const auto measured = runtime::rates_within(Engine::cuda, kSeconds);
+  return measured ? target::with_measured(std::move(capabilities), *measured) : capabilities;
 }
 }  // namespace
 
 Result<target::Capabilities> resolve_target(const std::string& name) {
-  if (name != "auto") return target::capabilities_of(name);
-  if (auto here = gpu_here()) return here;
-  return target::capabilities_of("cpu");
+  if (name == "cpu") return runtime::capabilities_here(Engine::cpu);
+  const auto here = runtime::capabilities_here(Engine::cuda);
+  if (here && means(name, *here)) return *here;
+  return name == "auto" ? runtime::capabilities_here(Engine::cpu) : target::capabilities_of(name);
 }
 
 Track default_track(const graph::Graph& graph) {
@@ -86,7 +97,8 @@ class GraphSearch {
 
   Result<Outcome> run(const graph::Graph& given) {
     say("planning");
-    WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
+    WARPLOOM_TRY(target::Capabilities found, resolve_target(options_.target));
+    const auto capabilities = with_rates(std::move(found), options_.budget_seconds);
     WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(given));
     WARPLOOM_TRY(graph::Graph graph, plan::lower_for_target(given, capabilities));
     const auto limits =
@@ -104,6 +116,7 @@ class GraphSearch {
     name_regions(outcome, given, graph);
     if (!trivial && !outcome.interrupted) WARPLOOM_CHECK(judge(outcome));
     outcome.speedup = outcome.verdict.speedup.median;
+    outcome.card = target::card_to_json(capabilities);
     outcome.bound = whole_.bound;
     const double us = outcome.verdict.median_us;
     outcome.roofline_fraction = us > 0 ? whole_.bound.us / us : 0;

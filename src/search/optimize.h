@@ -18,7 +18,9 @@ namespace warploom::search {
 // two seconds where that is less: regions are then left as they are.
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options);
 
-// What to plan for on a target by name; "auto": the GPU when there is one, else the CPU.
+// What to plan for on a target by name; "auto": the GPU when there is one, else the CPU. An
+// architecture means the card that is here, where it is one of these, else the first that
+// cards.def has.
 Result<target::Capabilities> resolve_target(const std::string& name);
 
 // The track a graph competes in when the user names none: by its widest floating-point input.

@@ -78,7 +78,13 @@ json against_bound(const verify::Bound& bound, double us) {
   if (fraction > 1)
     text = bound.of == "DRAM" ? "above the DRAM bound: data stays in cache"
                               : "at the arithmetic bound";
+  const double measured = us > 0 ? bound.measured_us / us : 0;
+  const std::string_view rate = bound.of == "DRAM" ? "copy rate" : "peak rate";
+  if (measured > 0 && fraction <= 1)
+    text += fmt::format(", {:.0f} % of the {} measured here", 100 * measured, rate);
   json out;
+  out["measured_bound_us"] = known(bound.measured_us);
+  out["measured_fraction"] = known(measured);
   out["roofline_fraction"] = is_known && fraction <= 1 ? json(fraction) : json();
   out["bound"] = known(std::string(bound.of));
   out["bound_us"] = known(bound.us);
@@ -157,6 +163,7 @@ json to_json(const Outcome& outcome) {
   out["problem"] = outcome.problem;
   out["target"] = outcome.target;
   out["device"] = outcome.device;
+  out["card"] = outcome.card;
   out["track"] = name_of(outcome.track);
   out["reference"] = known(outcome.reference);
   out["best_low_us"] = known(v.low_us);

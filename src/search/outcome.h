@@ -20,6 +20,7 @@ struct Outcome {
   std::string output;   // and the tensor that it stores, as the model calls it
   std::string target;   // "sm_90a", "x86-64-v4"
   std::string device;   // "NVIDIA H200", the CPU's model name
+  nlohmann::json card;  // its figures (target/capabilities.h)
   Track track = Track::fp32;
   std::string reference;    // "cuBLASLt 13.0", "oneDNN 2.6.3", "plain"; of several regions those
                             // that they have, with " + " between
@@ -59,7 +60,9 @@ nlohmann::json to_json(const Outcome& outcome);
 // have a reference, weighted by their times, its interval from theirs.
 void sum_up(Outcome& whole, const std::vector<Outcome>& regions);
 
-// A time against its bound: roofline_fraction (null above 1), bound, bound_us, and bound_text as
-// "58 % of the DRAM bound" or "above the DRAM bound: data stays in cache".
+// A time against its bound, by datasheet rates: roofline_fraction (null above 1), bound, bound_us;
+// by the rates measured on the card: measured_fraction, measured_bound_us (null where they were
+// not); and bound_text as "58 % of the DRAM bound, 63 % of the copy rate measured here" or "above
+// the DRAM bound: data stays in cache".
 nlohmann::json against_bound(const verify::Bound& bound, double us);
 }  // namespace warploom::search

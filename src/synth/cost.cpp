@@ -74,7 +74,7 @@ Cost CostModel::run() {
   const double left = blocks_ - whole * at_once;  // in a last round that is not whole
   double cycles = whole * round(cost.resident);
   if (left > 0) cycles += round(std::ceil(left / num_sms));
-  cost.dram_us = dram_bytes() / (capabilities.dram_gbs * 1e3 * rates_.dram_fraction);
+  cost.dram_us = dram_bytes() / (capabilities.copy_gbs() * 1e3);
   const double own = cycles / (rates_.clock_ghz * 1e3);
   const double longer = std::max(own, cost.dram_us);
   const double shorter = std::min(own, cost.dram_us);
@@ -125,7 +125,8 @@ int CostModel::resident_blocks() const {
   const double by_registers = capabilities.registers / (handed_out * threads);
   const auto shared_of_sm = static_cast<double>(capabilities.shared_bytes);
   const double by_shared = shared_of_sm / static_cast<double>(solution_.shared_bytes + 1024);
-  const double blocks = std::min({by_registers, by_shared, 2048 / threads, 32.0});
+  const double by_threads = capabilities.threads_per_sm / threads;
+  const double blocks = std::min({by_registers, by_shared, by_threads, 32.0});
   return std::max(1, static_cast<int>(blocks));
 }
 

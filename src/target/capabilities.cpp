@@ -4,8 +4,11 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 #include "base/dtype.h"
@@ -13,33 +16,120 @@
 #include "base/nearest.h"
 #include "cpu/pool.h"
 #include "layout/tv_layout.h"
+#include "target/card.h"
 #include "target/instruction.h"
 #include "tile/program.h"
 
 namespace warploom::target {
 namespace {
-// Datasheet figures of the part each architecture is planned for: H200 SXM, L40S, A100 80 GB SXM.
-const std::vector<Capabilities>& gpus() {
+// Limits and calibrated rates of the architectures. What cards differ in is left out
+// (with_figures).
+const std::vector<Capabilities>& architectures() {
   constexpr int64_t kKiB = 1 << 10;
-  constexpr int64_t kMiB = 1 << 20;
   // clang-format off
   static const std::vector<Capabilities> all = {
-      {.arch = "sm_90a", .gpu = true, .num_sms = 132, .shared_bytes = 227 * kKiB,
-       .registers = 65536, .max_cluster = 16, .has_wgmma = true, .has_tma = true,
-       .has_cp_async = true, .has_pdl = true, .dram_gbs = 4800, .l2_bytes = 50 * kMiB,
-       .fp32_tflops = 66.9, .tf32_tflops = 494.7, .half_tflops = 989.4, .fp8_tflops = 1979,
-       .rates = {.clock_ghz = 1.75}},
-      {.arch = "sm_89", .gpu = true, .num_sms = 142, .shared_bytes = 99 * kKiB,
-       .registers = 65536, .has_cp_async = true, .dram_gbs = 864, .l2_bytes = 96 * kMiB,
-       .fp32_tflops = 91.6, .tf32_tflops = 183, .half_tflops = 362, .fp8_tflops = 733,
+      {.arch = "sm_90a", .gpu = true, .shared_bytes = 227 * kKiB, .registers = 65536,
+       .max_cluster = 16, .has_wgmma = true, .has_tma = true, .has_cp_async = true,
+       .has_pdl = true, .rates = {.clock_ghz = 1.75, .loop_ghz = 1.915}},
+      {.arch = "sm_89", .gpu = true, .shared_bytes = 99 * kKiB, .registers = 65536,
+       .threads_per_sm = 1536, .has_cp_async = true,
        .rates = {.clock_ghz = 2.5, .warp_matrix_cycles = 16, .l2_total_bytes = 2000,
                  .memory_latency = 900}},
-      {.arch = "sm_80", .gpu = true, .num_sms = 108, .shared_bytes = 163 * kKiB,
-       .registers = 65536, .has_cp_async = true, .dram_gbs = 2039, .l2_bytes = 40 * kMiB,
-       .fp32_tflops = 19.5, .tf32_tflops = 156, .half_tflops = 312,
+      {.arch = "sm_86", .gpu = true, .shared_bytes = 99 * kKiB, .registers = 65536,
+       .threads_per_sm = 1536, .has_cp_async = true,
+       .rates = {.clock_ghz = 1.69, .warp_matrix_cycles = 16, .l2_total_bytes = 1700,
+                 .memory_latency = 600}},
+      {.arch = "sm_80", .gpu = true, .shared_bytes = 163 * kKiB, .registers = 65536,
+       .has_cp_async = true,
        .rates = {.clock_ghz = 1.41, .l2_total_bytes = 2600, .memory_latency = 600}}};
   // clang-format on
   return all;
+}
+
+const Capabilities* architecture(std::string_view arch) {
+  const auto found = std::ranges::find(architectures(), arch, &Capabilities::arch);
+  return found == architectures().end() ? nullptr : &*found;
+}
+
+// A card's figures, as with_figures() takes them.
+struct Figures {
+  const Units* units;  // null: unknown
+  int num_sms;
+  double ghz;
+  double tensor_ghz;
+  double gbs;
+  int64_t l2_bytes;
+};
+
+Figures figures_of(const Card& card) {
+  const int64_t l2_bytes = int64_t{card.l2_mib} << 20;
+  return {card.units, card.num_sms, card.ghz, card.tensor_ghz, card.gbs, l2_bytes};
+}
+
+// An architecture's capabilities on a card. Calibrated rates are of the architecture's first card,
+// and follow the clock and the number of multiprocessors.
+Capabilities with_figures(Capabilities out, const Figures& figures) {
+  const Card& first = *default_card(out.arch);
+  out.num_sms = figures.num_sms;
+  out.dram_gbs = figures.gbs;
+  out.l2_bytes = figures.l2_bytes;
+  if (figures.ghz > 0) out.rates.clock_ghz *= figures.ghz / first.ghz;
+  out.rates.l2_total_bytes *= static_cast<double>(figures.num_sms) / first.num_sms;
+  if (!figures.units) return out;
+  const Units& units = *figures.units;
+  const double teracycles = figures.num_sms * figures.ghz * 1e-3;  // a second, of all together
+  const double tensor_teracycles = figures.num_sms * figures.tensor_ghz * 1e-3;
+  out.rates.warp_matrix_cycles *= first.units->half / units.half;
+  out.fp32_tflops = teracycles * units.fp32;
+  out.tf32_tflops = tensor_teracycles * units.tf32;
+  out.half_tflops = tensor_teracycles * units.half;
+  out.fp8_tflops = tensor_teracycles * units.fp8;
+  out.int8_tops = tensor_teracycles * units.int8;
+  out.narrow_sums = units.narrow;
+  return out;
+}
+
+Capabilities planned_for(const Card& card) {
+  Capabilities out = with_figures(*architecture(card.units->arch), figures_of(card));
+  out.card = card.name;
+  return out;
+}
+
+// What a driver says of a listed card is believed where it is more than the vendor states: another
+// variant, or clocks that were raised. A floor must not be above what the card can do.
+Figures listed_figures(const Card& card, const DeviceFacts& device) {
+  constexpr double kRounding = 1.05;  // data sheets round, and drivers state 4917 GB/s for 4800
+  Figures out = figures_of(card);
+  if (device.gbs() > kRounding * out.gbs) out.gbs = device.gbs();
+  if (device.ghz <= out.ghz) return out;
+  out.tensor_ghz *= device.ghz / out.ghz;
+  out.ghz = device.ghz;
+  return out;
+}
+
+// By the fastest units of its architecture. Memory that nobody states stays unknown.
+Figures estimated_figures(const Capabilities& base, const DeviceFacts& device) {
+  const Card& first = *default_card(base.arch);
+  const bool is_known = architecture(device.arch);
+  Figures out = figures_of(first);
+  out.units = is_known ? &*std::ranges::find(all_units(), device.arch, &Units::arch) : nullptr;
+  out.gbs = device.gbs();
+  if (device.ghz > 0) out.ghz = device.ghz;
+  out.tensor_ghz = out.ghz;
+  return out;
+}
+
+// The architecture to plan for: its own, else the newest of the same major version before it, whose
+// binaries it runs, else the oldest.
+const Capabilities& base_of(const std::string& arch) {
+  const Capabilities* best = architecture("sm_80");
+  for (const Capabilities& one : architectures()) {
+    if (one.arch == arch) return one;
+    const bool runs = one.arch.size() == arch.size() && one.arch.starts_with("sm_8") &&
+                      arch.starts_with("sm_8") && one.arch < arch;
+    if (runs && one.arch > best->arch) best = &one;
+  }
+  return *best;
 }
 
 // This machine: cores that the process may use, the widest vectors the processor has.
@@ -197,25 +287,129 @@ std::vector<Instruction> rows_up_to(int sm) {
 
 std::vector<std::string> known_targets() {
   std::vector<std::string> names;
-  for (const Capabilities& gpu : gpus()) names.push_back(gpu.arch);
+  for (const Capabilities& one : architectures()) names.push_back(one.arch);
   names.emplace_back("cpu");
   return names;
 }
 
 Result<Capabilities> capabilities_of(const std::string& target) {
   if (target == "cpu") return this_cpu();
-  for (const Capabilities& gpu : gpus())
-    if (target == gpu.arch) return gpu;
-  const std::vector<std::string> known = known_targets();
-  const std::string expected = fmt::format("one of {}", fmt::join(known, ", "));
+  if (const Card* card = default_card(target)) return planned_for(*card);
+  if (const Card* card = card_named(target)) return planned_for(*card);
+  std::vector<std::string> known = known_targets();
+  const std::string targets = fmt::format("{}", fmt::join(known, ", "));
+  for (const Card& card : cards()) known.emplace_back(card.name);
+  const std::vector<std::string> names(known.begin() + std::ssize(known_targets()), known.end());
+  const std::string expected = fmt::format("{}, or a card: {}", targets, fmt::join(names, ", "));
   const std::string remedy = did_you_mean(target, known, "name one of these, or `auto`");
-  return fail(
-      {ErrorCode::kUnknownTarget, "the target is unknown", "--target", expected, target, remedy});
+  return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target", "one of " + expected,
+               target, remedy});
+}
+
+Result<Capabilities> capabilities_of_device(const DeviceFacts& device) {
+  const Capabilities& base = base_of(device.arch);
+  const Card* card = card_of_device(device.name);
+  Figures figures = card ? listed_figures(*card, device) : estimated_figures(base, device);
+  if (device.num_sms > 0) figures.num_sms = device.num_sms;
+  if (device.l2_bytes > 0) figures.l2_bytes = device.l2_bytes;
+  Capabilities out = with_figures(base, figures);
+  out.card = card ? std::string(card->name) : device.name;
+  out.estimated = !card;
+  if (!device.arch.starts_with("sm_8")) out.arch = device.arch;
+  if (device.shared_bytes > 0) out.shared_bytes = std::min(out.shared_bytes, device.shared_bytes);
+  if (device.threads_per_sm > 0) out.threads_per_sm = device.threads_per_sm;
+  return out;
+}
+
+Capabilities with_measured(Capabilities capabilities, const Measured& measured) {
+  capabilities.measured = measured;
+  Rates& rates = capabilities.rates;
+  const Card* const first = default_card(capabilities.arch);
+  if (!first || rates.loop_ghz <= 0 || measured.fp32_tflops <= 0) return capabilities;
+  const double per_ghz = capabilities.num_sms * first->units->fp32 * 1e-3;
+  const double loop_ghz = measured.fp32_tflops / per_ghz;
+  rates.clock_ghz = architecture(capabilities.arch)->rates.clock_ghz * loop_ghz / rates.loop_ghz;
+  return capabilities;
+}
+
+namespace {
+// The figures of a card by their keys in a record.
+struct CardFigure {
+  const char* key;
+  double Capabilities::* value;
+};
+
+constexpr CardFigure kCardFigures[] = {
+    {"dram_gbs", &Capabilities::dram_gbs},       {"fp32_tflops", &Capabilities::fp32_tflops},
+    {"tf32_tflops", &Capabilities::tf32_tflops}, {"half_tflops", &Capabilities::half_tflops},
+    {"fp8_tflops", &Capabilities::fp8_tflops},   {"int8_tops", &Capabilities::int8_tops},
+    {"narrow_sums", &Capabilities::narrow_sums}};
+
+struct MeasuredFigure {
+  const char* key;
+  double Measured::* value;
+};
+
+constexpr MeasuredFigure kMeasuredFigures[] = {{"copy_gbs", &Measured::copy_gbs},
+                                               {"fp32_tflops", &Measured::fp32_tflops},
+                                               {"half_tflops", &Measured::half_tflops}};
+
+nlohmann::json known(double figure) {
+  return figure > 0 ? nlohmann::json(figure) : nlohmann::json();
+}
+
+// A figure of a record, or the one that there is.
+double number_at(const nlohmann::json& record, const char* key, double there) {
+  const auto found = record.find(key);
+  return found != record.end() && found->is_number() ? found->get<double>() : there;
+}
+}  // namespace
+
+nlohmann::json to_json(const Measured& measured) {
+  nlohmann::json out;
+  for (const MeasuredFigure& figure : kMeasuredFigures)
+    out[figure.key] = known(measured.*figure.value);
+  return out;
+}
+
+Measured measured_from(const nlohmann::json& record) {
+  Measured out;
+  if (!record.is_object()) return out;
+  for (const MeasuredFigure& figure : kMeasuredFigures)
+    out.*figure.value = number_at(record, figure.key, 0);
+  return out;
+}
+
+nlohmann::json card_to_json(const Capabilities& capabilities) {
+  nlohmann::json out;
+  out["name"] = capabilities.card;
+  out["estimated"] = capabilities.estimated;
+  out["num_sms"] = capabilities.num_sms;
+  out["l2_bytes"] = capabilities.l2_bytes;
+  for (const CardFigure& figure : kCardFigures) out[figure.key] = known(capabilities.*figure.value);
+  out["measured"] = to_json(capabilities.measured);
+  return out;
+}
+
+Capabilities with_card(Capabilities capabilities, const nlohmann::json& card) {
+  if (!card.is_object()) return capabilities;
+  const auto num_sms = number_at(card, "num_sms", capabilities.num_sms);
+  const auto l2_bytes = number_at(card, "l2_bytes", static_cast<double>(capabilities.l2_bytes));
+  capabilities.card = card.value("name", capabilities.card);
+  capabilities.estimated = card.value("estimated", false);
+  capabilities.num_sms = static_cast<int>(num_sms);
+  capabilities.l2_bytes = static_cast<int64_t>(l2_bytes);
+  for (const CardFigure& figure : kCardFigures)
+    capabilities.*figure.value = number_at(card, figure.key, capabilities.*figure.value);
+  capabilities.measured = measured_from(card.value("measured", nlohmann::json()));
+  return capabilities;
 }
 
 const std::vector<Instruction>& instructions_of(const std::string& arch) {
-  static const std::map<std::string, std::vector<Instruction>> all = {
-      {"sm_80", rows_up_to(80)}, {"sm_89", rows_up_to(89)}, {"sm_90a", rows_up_to(90)}};
+  static const std::map<std::string, std::vector<Instruction>> all = {{"sm_80", rows_up_to(80)},
+                                                                      {"sm_86", rows_up_to(86)},
+                                                                      {"sm_89", rows_up_to(89)},
+                                                                      {"sm_90a", rows_up_to(90)}};
   static const std::vector<Instruction> none;
   const auto found = all.find(arch);
   return found == all.end() ? none : found->second;

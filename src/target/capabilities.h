@@ -2,8 +2,12 @@
 // rows are for synthesis.
 #pragma once
 #include <algorithm>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 #include "base/error.h"
+#include "target/card.h"
 
 namespace warploom::target {
 // How fast an architecture is, for predicting costs, measured where such a machine was at hand:
@@ -27,16 +31,29 @@ struct Rates {
   double launch_us = 2;          // of a kernel behind another
   double special_issue = 4;      // issue slots of exp, log, a division and their like
   double access_issue = 6;       // issue slots of one memory access, its addresses included
+  // The clock at which the loop of multiplications and additions of runtime/rates.h ran where these
+  // rates are from; 0: it was not run there.
+  double loop_ghz = 0;
+};
+
+// What this program itself measured on a card (runtime/rates.h). 0: not measured.
+struct Measured {
+  double copy_gbs = 0;     // a copy's, of what it reads and writes
+  double fp32_tflops = 0;  // of plain multiplications and additions
+  double half_tflops = 0;  // of tensor cores on halves, sums in fp32
 };
 
 struct Capabilities {
   std::string arch;  // "sm_90a", "sm_89", "sm_80", "x86-64-v4", "x86-64-v3"
   bool gpu = false;
+  std::string card;        // whose figures these are: "H100 SXM", or as its driver calls it
+  bool estimated = false;  // the card is not listed in cards.def
   // GPU limits
   int num_sms = 1;           // multiprocessors, or CPU cores
   int64_t shared_bytes = 0;  // a block may use; on the CPU what fits in a core's L2 cache
   int registers = 0;         // 32-bit registers a multiprocessor; on the CPU vector registers
-  int max_cluster = 1;       // blocks a cluster, non-portable sizes included
+  int threads_per_sm = 2048;
+  int max_cluster = 1;  // blocks a cluster, non-portable sizes included
 
   // Multiprocessors that clusters of `size` blocks can use at once, a block each: a cluster stays
   // within one group of multiprocessors, and the groups are of unequal sizes (asked of an H200:
@@ -58,18 +75,43 @@ struct Capabilities {
 
   int lanes() const { return std::max(4, vector_bytes / 4); }  // floats of a vector on the CPU
 
-  // Rates, for floors and rooflines: datasheet figures
+  // Rates, for floors and rooflines: datasheet figures; 0: unknown
   double dram_gbs = 0;  // 10^9 bytes a second
   int64_t l2_bytes = 0;
   double fp32_tflops = 0;
   double tf32_tflops = 0;
   double half_tflops = 0;
   double fp8_tflops = 0;
+  double int8_tops = 0;
+  double narrow_sums = 1;  // how many times as fast tensor cores are that sum in fp16
+  Measured measured = {};
   Rates rates = {};
+
+  // What a plain copy reaches: measured, or what is expected. Where nothing is known of the memory
+  // it is taken for half as fast as the L2.
+  double copy_gbs() const {
+    if (measured.copy_gbs > 0) return measured.copy_gbs;
+    if (dram_gbs > 0) return dram_gbs * rates.dram_fraction;
+    return 0.5 * rates.l2_total_bytes * rates.clock_ghz;
+  }
 };
 
-// By name: one of the GPU architectures above, or "cpu" for this machine. Fails with
-// kUnknownTarget.
+// By name: one of the GPU architectures above, which means its first card in cards.def; a card's
+// name; or "cpu" for this machine. Fails with kUnknownTarget.
 Result<Capabilities> capabilities_of(const std::string& target);
+// Of a card that is here, as its driver describes it. An architecture that is not known is planned
+// for as the newest whose instructions it still has, and compiled under its own name.
+Result<Capabilities> capabilities_of_device(const DeviceFacts& device);
+// With measured rates, which predictions then go by.
+Capabilities with_measured(Capabilities capabilities, const Measured& measured);
+
+// Names of architectures, and "cpu".
 std::vector<std::string> known_targets();
+
+// What of the capabilities a card decides, for the record of a search, and back: what a record
+// lacks stays.
+nlohmann::json to_json(const Measured& measured);
+Measured measured_from(const nlohmann::json& record);
+nlohmann::json card_to_json(const Capabilities& capabilities);
+Capabilities with_card(Capabilities capabilities, const nlohmann::json& card);
 }  // namespace warploom::target

@@ -64,17 +64,37 @@ void from_json(const json& in, Setup& setup) {
 }
 
 namespace {
-double rate_of(const target::Capabilities& capabilities, Track track) {
+// Tera-operations a second: by the datasheet, and measured (0: it was not).
+struct Rate {
+  double stated = 0;
+  double measured = 0;
+};
+
+// Of the fastest unit that a track may use. `narrow`: tensor cores' sums may be in fp16.
+Rate rate_of(const target::Capabilities& capabilities, Track track, bool narrow = false) {
+  const target::Measured& measured = capabilities.measured;
+  // What was measured on halves holds for other types of operands in the same proportion.
+  const double half = capabilities.half_tflops;
+  const double share = half > 0 ? measured.half_tflops / half : 0;
+  const double times = narrow ? capabilities.narrow_sums : 1;
+  double tensor = 0;
   switch (track) {
-    case Track::fp32:
-      return std::max(capabilities.fp32_tflops,
-                      capabilities.half_tflops / 3);  // three products of halves
-    case Track::tf32: return std::max(capabilities.fp32_tflops, capabilities.tf32_tflops);
-    case Track::fp8: return std::max(capabilities.half_tflops, capabilities.fp8_tflops);
-    default:
-      return std::max(
-          {capabilities.fp32_tflops, capabilities.tf32_tflops, capabilities.half_tflops});
+    case Track::fp32: tensor = half / 3; break;  // three products of halves
+    case Track::tf32: tensor = capabilities.tf32_tflops; break;
+    case Track::fp8:
+      tensor = std::max({half, capabilities.fp8_tflops, capabilities.int8_tops});
+      break;
+    default: tensor = std::max(capabilities.tf32_tflops, half);
   }
+  tensor *= times;
+  const bool plain = capabilities.fp32_tflops >= tensor;
+  return plain ? Rate{capabilities.fp32_tflops, measured.fp32_tflops}
+               : Rate{tensor, tensor * share};
+}
+
+// In microseconds; 0 where the rate is unknown.
+double time_of(double amount, double rate) {
+  return rate > 0 ? amount / rate : 0;
 }
 }  // namespace
 
@@ -89,16 +109,20 @@ Result<Setup> setup_from_json(const json& text) {
 }
 
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
-  return roofline_us(capabilities, track, flops,
-                     std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));
+  const auto cached = static_cast<double>(capabilities.l2_bytes);
+  const double moved = std::max(0.0, bytes - cached);
+  const double rate = rate_of(capabilities, track, true).stated;
+  return std::max(time_of(moved, capabilities.dram_gbs * 1e3), time_of(flops, rate * 1e6));
 }
 
 Bound bound_of(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
-  const double memory = capabilities.dram_gbs > 0 ? bytes / (capabilities.dram_gbs * 1e3) : 0;
-  const double rate = rate_of(capabilities, track);
-  const double arithmetic = rate > 0 ? flops / (rate * 1e6) : 0;
+  const Rate rate = rate_of(capabilities, track);
+  const double memory = time_of(bytes, capabilities.dram_gbs * 1e3);
+  const double arithmetic = time_of(flops, rate.stated * 1e6);
   if (memory <= 0 && arithmetic <= 0) return {};
-  return memory >= arithmetic ? Bound{memory, "DRAM"} : Bound{arithmetic, "arithmetic"};
+  if (memory >= arithmetic)
+    return {memory, "DRAM", time_of(bytes, capabilities.measured.copy_gbs * 1e3)};
+  return {arithmetic, "arithmetic", time_of(flops, rate.measured * 1e6)};
 }
 
 double roofline_us(const target::Capabilities& capabilities, Track track, double flops,

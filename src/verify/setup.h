@@ -34,8 +34,8 @@ nlohmann::json to_json(const Setup& setup);
 Result<Setup> setup_from_json(const nlohmann::json& json);
 
 // The time no kernel can beat: compulsory bytes at the datasheet's memory rate, less what the last
-// cache may hold when warm, or the arithmetic at the peak of the track's unit, whichever is longer.
-// 0 where the target states no rates.
+// cache may hold when warm, or the arithmetic at the peak of the track's unit, sums in fp16 where
+// these are faster, whichever is longer. 0 where the target states no rates.
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes);
 // The same without the allowance for a warm cache: what a roofline fraction is measured against.
 double roofline_us(const target::Capabilities& capabilities, Track track, double flops,
@@ -44,8 +44,9 @@ double roofline_us(const target::Capabilities& capabilities, Track track, double
 // That time and what sets it. A kernel whose data stays in a cache may be faster than the DRAM
 // bound.
 struct Bound {
-  double us = 0;        // 0: no bound is known
-  std::string_view of;  // "DRAM" or "arithmetic"; "": none is known
+  double us = 0;           // 0: no bound is known
+  std::string_view of;     // "DRAM" or "arithmetic"; "": none is known
+  double measured_us = 0;  // the same by the rates measured on this card; 0: they were not
 };
 
 Bound bound_of(const target::Capabilities& capabilities, Track track, double flops, double bytes);

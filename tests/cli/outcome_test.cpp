@@ -220,6 +220,15 @@ TEST(OutcomeJson, NoFractionOfABoundIsAboveAll) {
   EXPECT_EQ(search::against_bound(kBound, 910)["bound_text"], "58 % of the DRAM bound");
 }
 
+TEST(OutcomeJson, FractionsOfStatedAndOfMeasuredRatesAreNamed) {
+  const json told = search::against_bound({500, "DRAM", 600}, 1000);
+  EXPECT_EQ(told["roofline_fraction"], 0.5);
+  EXPECT_EQ(told["measured_fraction"], 0.6);
+  EXPECT_EQ(told["measured_bound_us"], 600);
+  EXPECT_EQ(told["bound_text"], "50 % of the DRAM bound, 60 % of the copy rate measured here");
+  EXPECT_TRUE(search::against_bound(kBound, 910)["measured_fraction"].is_null());
+}
+
 TEST(OutcomeTable, OfOneKernel) {
   json outcome = record_of(faster());
   outcome["bundle"] = "out/x";

@@ -113,7 +113,8 @@ export function drawRoofline(figure, data, width) {
   caption(figure, 'Roofline',
     'Full: the best of each region. Pale: its other candidates. Hollow: the reference. Bytes are '
     + 'inputs and outputs once. The slope is what DRAM serves, the flat roof what arithmetic '
-    + 'allows, by datasheet; data that stay in a cache may stand above the slope. Of a CPU the '
+    + `allows, by datasheet${data.roofs.card ? ` of ${data.roofs.card}` : ''}; data that stay in `
+    + 'a cache may stand above the slope. Of a CPU the '
     + 'roofs are bounds of the machine that wrote '
     + 'this page.');
 }

@@ -198,9 +198,9 @@ class RowwiseGpu final : public Family {
     const bool unset = s.stages == 2 && s.ctas_per_sm == 2;
     checks.require(buffered || unset, {F::row_residency, F::stages, F::ctas_per_sm},
                    "stages=2 ctas_per_sm=2 without a circular buffer", s.stages);
-    checks.require(!buffered || threads_per_sm <= 2048,
+    checks.require(!buffered || threads_per_sm <= capabilities_.threads_per_sm,
                    {F::row_residency, F::warps, F::ctas_per_sm},
-                   "at most 2048 threads a multiprocessor", threads_per_sm);
+                   "no more threads than a multiprocessor holds", threads_per_sm);
   }
 
   void check_rows(Check& checks, const RowwiseConfig& s) const {

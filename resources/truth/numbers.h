@@ -256,6 +256,10 @@ FUNCTION Word place_of(const Strided& view, const Box& box, Word i) {
   return place + rest * view.strides[0];
 }
 
+// The larger and the smaller of two numbers, a NaN dropped.
+FUNCTION double number_fmax(double a, double b) { return is_nan(b) || a > b ? a : b; }
+FUNCTION double number_fmin(double a, double b) { return is_nan(b) || a < b ? a : b; }
+
 // What base/value_ops.def says the errors of values by: NaN as an error says that the argument is
 // more than its type holds, and then so does the result's.
 FUNCTION double slope(double s, double error) {

@@ -302,6 +302,13 @@ KERNEL(truth_same, BytesTask) {
     if (bits8(task.a, i) != bits8(task.b, i)) *reinterpret_cast<Word*>(task.found) = 1;
 }
 
+KERNEL(truth_move, BytesTask) {
+  for (Word i = first_item(); i < task.bytes / 8; i += next_item())
+    reinterpret_cast<Word*>(task.b)[i] = reinterpret_cast<const Word*>(task.a)[i];
+  for (Word i = task.bytes / 8 * 8 + first_item(); i < task.bytes; i += next_item())
+    reinterpret_cast<char*>(task.b)[i] = reinterpret_cast<const char*>(task.a)[i];
+}
+
 FUNCTION unsigned long long mixed(unsigned long long z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;

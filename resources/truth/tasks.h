@@ -207,7 +207,7 @@ struct CompareTask {
   Word seen;  // one Seen a block
 };
 
-// Whether bytes differ, into `found`; the sum of a hash of each 8 of them, into `hash`.
+// Whether bytes differ, into `found`; or those of `a` moved to `b`.
 struct BytesTask {
   Word a;
   Word b;
@@ -215,6 +215,7 @@ struct BytesTask {
   Word found;
 };
 
+// The sum of a hash of each 8 bytes, into `hash`.
 struct HashTask {
   Word data;
   Word bytes;

@@ -31,11 +31,11 @@
 
 namespace warploom::graph {
 struct StepStorage {
-  TensorId given = kAbsent;   // whose bytes it is; kAbsent: a step makes it
-  Dtype dtype = Dtype::f64;   // of its elements: of what is made f64 or i64
+  TensorId given = kAbsent;  // whose bytes it is; kAbsent: a step makes it
+  Dtype dtype = Dtype::f64;  // of its elements: of what is made f64 or i64
   int64_t elements = 0;
-  bool is_exact = false;      // no magnitudes: all are 0
-  size_t last_use = 0;        // the last step that reads it; of the result one more than there are
+  bool is_exact = false;  // no magnitudes: all are 0
+  size_t last_use = 0;    // the last step that reads it; of the result one more than there are
 };
 
 // Where a step reads or writes: the element at x_0, x_1, .. along the axes of its box is at origin
@@ -122,8 +122,8 @@ using StepWork =
 
 struct Step {
   StepWork work;
-  int to = -1;              // the storage it writes
-  Dtype dtype = Dtype::f64; // of the tensor of which that is a part
+  int to = -1;               // the storage it writes
+  Dtype dtype = Dtype::f64;  // of the tensor of which that is a part
   // Whether numbers beyond a type are looked for in what it wrote, where that is asked for: those
   // beyond `dtype`, but for the output that is wanted; and beyond fp32 those summed.
   bool marks = false;

@@ -60,15 +60,15 @@ struct Lattice {
 // A stream in the numbers that a kernel draws it by (resources/truth/draw.cu), but for what the
 // stream says itself.
 struct Drawing {
-  int shape = 0;           // of input_shapes.def, by its place
-  Lattice lattice = {};    // where its count is not 0 numbers are drawn from it
-  uint64_t state = 0;      // of a block's keys, before what the block adds
-  bool is_whole = false;   // integers of a type's whole range
-  bool to_ends = false;    // every other number of a lattice at an end of it, or beside
-  int shift = 0;           // of a bell: its middle, in its own steps
-  int outlier = 1;         // how many times as large an outlier is
-  float deviation = 1;     // what a step of the bell is
-  float assured = 0;       // the one outlier that a small tensor has; 0: none
+  int shape = 0;          // of input_shapes.def, by its place
+  Lattice lattice = {};   // where its count is not 0 numbers are drawn from it
+  uint64_t state = 0;     // of a block's keys, before what the block adds
+  bool is_whole = false;  // integers of a type's whole range
+  bool to_ends = false;   // every other number of a lattice at an end of it, or beside
+  int shift = 0;          // of a bell: its middle, in its own steps
+  int outlier = 1;        // how many times as large an outlier is
+  float deviation = 1;    // what a step of the bell is
+  float assured = 0;      // the one outlier that a small tensor has; 0: none
 };
 
 Drawing drawing_of(const Stream& stream);

@@ -25,7 +25,6 @@
 #include "runtime/executor.h"
 #include "verify/coverage.h"
 #include "verify/evaluator.h"
-#include "verify/gpu_products.h"
 #include "verify/image_check.h"
 #include "verify/inputs.h"
 #include "verify/oracle.h"
@@ -107,6 +106,7 @@ Result<int64_t> await_memory(const std::function<Result<int64_t>()>& free_memory
 Result<Ready> Judge::prepare() {
   const graph::Graph& graph = setup_.graph;
   WARPLOOM_TRY(device_, runtime::Executor::open(setup_.engine));
+  start_truth();
   if (setup_.engine == Engine::cpu) {
     here_ = std::move(device_);
     WARPLOOM_TRY(auto runner, Runner::open(*here_));
@@ -125,21 +125,20 @@ Result<Ready> Judge::prepare() {
     auto& projection = projections_.emplace_back();
     if (wide) projection = graph::project(graph, static_cast<int>(i), setup_.seed);
   }
-  const auto multiplies = [](const graph::Node& node) {
-    return graph::multiplies(class_of(node.op));
-  };
-  if (!here_ && std::ranges::any_of(graph.nodes, multiplies))
-    truth_options_.products = gpu_products();
+  for (int n = 0; n < static_cast<int>(graph.outputs.size()); ++n)
+    rows_ += graph::rows_of(graph, n).count;
   WARPLOOM_CHECK(reserve_memory());
   WARPLOOM_TRY(outputs_, make_outputs(*device_));
+  await_truth();
   const runtime::DeviceInfo& info = device_->info();
-  Ready ready{info.name, info.arch, info.driver};
+  Ready ready{info.name, info.arch, info.driver, truth_by_};
   if (!setup_.reference) return ready;
 
   vendor_outputs_ = outputs_;
   if (!shared_outputs_)
     WARPLOOM_TRY(vendor_outputs_, make_outputs(here()));  // which a candidate does not see
   WARPLOOM_CHECK(choose_reference(ready));
+  ready.truth = truth_by_;
   return ready;
 }
 
@@ -276,6 +275,7 @@ Verdict Judge::judge(const Request& request) {
   verdict.judge_ms = ms_since(start) - calls_ms_;
   verdict.accepted = judged.has_value();
   if (!judged) verdict.error_found = judged.error();
+  verdict.truth = truth_by_;
   verdict.sandbox = runner_ ? runner_->sandbox() : "no host code";
   if (request.foreign) verdict.sandbox += "; its compiler: " + runtime::compiler_confinement();
   return verdict;

@@ -23,13 +23,32 @@
 
 namespace warploom::verify {
 namespace {
-constexpr int64_t kPartElements = 1 << 24;  // of an output that are made at once
+constexpr int64_t kPartElements = 1 << 24;     // of an output that are made at once
+constexpr int64_t kStorageElements = 1 << 26;  // of what is made on the way
 // Of the memory that is free, what an output's truth may take to be kept.
-constexpr int64_t kKeptShare = 3;
+constexpr int64_t kKeptShare = 4;
 constexpr int64_t kElementBytes = 16;  // a value and its magnitude
 
-int64_t address_of(const runtime::Buffer& buffer) {
-  return reinterpret_cast<int64_t>(buffer.address());
+// Elements of the largest storage that steps make.
+int64_t largest_of(const std::vector<graph::Steps>& lists) {
+  int64_t most = 0;
+  for (const graph::Steps& steps : lists)
+    for (const graph::StepStorage& storage : steps.storages)
+      if (storage.given == graph::kAbsent) most = std::max(most, storage.elements);
+  return most;
+}
+
+// How many rows of an output are made at once; all where each needs what the others do.
+Result<int64_t> fitting_rows(const graph::Graph& graph, int output, const graph::OutputRows& rows) {
+  if (!rows.independent || rows.count <= 1) return rows.count;
+  int64_t some = kPartElements / std::max<int64_t>(1, rows.elements);
+  some = std::clamp<int64_t>(some, 1, rows.count);
+  while (some > 1) {
+    WARPLOOM_TRY(const auto lists, graph::steps_for(graph, output, 0, some));
+    if (largest_of(lists) <= kStorageElements) break;
+    some = ceil_div(some, int64_t{2});
+  }
+  return some;
 }
 
 // What a block of the kernel saw, in the words of the CPU.
@@ -78,20 +97,23 @@ Status TruthEngine::set_up(const graph::Graph& graph, Track track, const graph::
     tolerances_.push_back(tolerance_of(graph_, track, n));
     const graph::OutputRows rows = graph::rows_of(primitive_, n);
     rows_.push_back(rows);
-    const int64_t fitting = kPartElements / std::max<int64_t>(1, rows.elements);
-    part_rows_.push_back(rows.independent ? std::max<int64_t>(1, fitting) : rows.count);
+    WARPLOOM_TRY(part_rows_.emplace_back(), fitting_rows(primitive_, n, rows));
   }
   choices_ = choices_in(graph_);
   by_element_ = graph::is_by_element(primitive_);
   WARPLOOM_CHECK(check_steps());
+  const auto on_device = [&](const std::vector<std::byte>& bytes) -> Result<runtime::Buffer> {
+    WARPLOOM_TRY(runtime::Buffer made, device_.allocate(std::ssize(bytes)));
+    WARPLOOM_CHECK(device_.upload(made, bytes.data(), std::ssize(bytes)));
+    return made;
+  };
   for (size_t i = 0; i < primitive_.tensors.size(); ++i) {
-    const graph::Tensor& tensor = primitive_.tensors[i];
-    if (!tensor.constant) continue;
+    const auto& constant = primitive_.tensors[i].constant;
     const auto id = static_cast<graph::TensorId>(i);
-    const auto bytes = std::ssize(*tensor.constant);
-    WARPLOOM_TRY(constants_[id], device_.allocate(bytes));
-    WARPLOOM_CHECK(device_.upload(constants_[id], tensor.constant->data(), bytes));
+    if (constant) WARPLOOM_TRY(constants_[id], on_device(*constant));
   }
+  for (const graph::Tensor& tensor : graph_.tensors)
+    if (tensor.constant) WARPLOOM_TRY(given_constants_.emplace_back(), on_device(*tensor.constant));
   WARPLOOM_TRY(seen_,
                device_.allocate(kernels_.blocks() * static_cast<int64_t>(sizeof(tasks::Seen))));
   return ok();
@@ -131,13 +153,7 @@ std::vector<runtime::Buffer> TruthEngine::tensors(int set) const {
   std::vector<runtime::Buffer> all;
   for (const graph::TensorId id : primitive_.inputs)
     all.push_back(of.tensors[static_cast<size_t>(id)].data);
-  for (size_t i = 0; i < graph_.tensors.size(); ++i) {
-    if (!graph_.tensors[i].constant) continue;
-    // A constant of the graph keeps its name, but is gone where it was folded.
-    const auto id = primitive_.tensor_named(graph_.tensors[i].name);
-    const auto found = id ? constants_.find(*id) : constants_.end();
-    all.push_back(found == constants_.end() ? runtime::Buffer() : found->second);
-  }
+  all.insert(all.end(), given_constants_.begin(), given_constants_.end());
   return all;
 }
 
@@ -278,9 +294,18 @@ Status TruthEngine::for_parts(Set& set, int output, const Visit& visit) {
   return ok();
 }
 
+Status TruthEngine::prepare(int set) {
+  Set& of = sets_.at(set);
+  for (int n = 0; n < static_cast<int>(rows_.size()); ++n) {
+    WARPLOOM_TRY(const bool keep, keeps(n));
+    CompareScope some{.whole = keep, .elements = kPartElements};
+    WARPLOOM_CHECK(for_place(of, n, some, [](const Part&) { return ok(); }));
+  }
+  return ok();
+}
+
 // Some rows at a place that the seed says, where the truth is not at hand.
-Status TruthEngine::for_place(Set& set, int output, const CompareScope& scope,
-                              const Visit& visit) {
+Status TruthEngine::for_place(Set& set, int output, const CompareScope& scope, const Visit& visit) {
   const auto n = static_cast<size_t>(output);
   const graph::OutputRows& rows = rows_[n];
   const int64_t wanted = scope.elements / std::max<int64_t>(1, rows.elements);
@@ -339,6 +364,11 @@ Result<std::vector<Comparison>> TruthEngine::compare(int set,
     WARPLOOM_CHECK(for_place(of, n, scope, visit));
   }
   return all;
+}
+
+Status TruthEngine::move(const runtime::Buffer& from, const runtime::Buffer& to) {
+  const tasks::BytesTask task{address_of(from), address_of(to), to.bytes(), 0};
+  return kernels_.launch("truth_move", task);
 }
 
 Result<bool> TruthEngine::same(const runtime::Buffer& a, const runtime::Buffer& b) {

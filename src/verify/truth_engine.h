@@ -48,12 +48,15 @@ class TruthEngine {
                                                    const graph::Ranges& ranges = {});
   // Draws a set of inputs, in place of what it held.
   Status draw(int set, InputFamily family, uint64_t seed);
+  // Makes the truth of a set now; where it is not kept, of one part of each output.
+  Status prepare(int set);
   void forget(int set);
   // The tensors of a set: the graph's inputs, then its constants.
   std::vector<runtime::Buffer> tensors(int set) const;
   // `outputs`: packed, of the graph's types.
   Result<std::vector<Comparison>> compare(int set, std::span<const runtime::Buffer> outputs,
                                           const CompareScope& scope = {});
+  Status move(const runtime::Buffer& from, const runtime::Buffer& to);  // as many bytes
   Result<bool> same(const runtime::Buffer& a, const runtime::Buffer& b);
   // Of an output's bytes: equal bits, equal hash.
   Result<uint64_t> hash(const runtime::Buffer& data);
@@ -74,8 +77,8 @@ class TruthEngine {
 
   struct Set {
     InputFamily family = InputFamily::normal;
-    std::vector<DeviceTensor> tensors;            // by their numbers in the primitive graph
-    std::map<int, std::vector<Part>> kept;        // of outputs, whole
+    std::vector<DeviceTensor> tensors;      // by their numbers in the primitive graph
+    std::map<int, std::vector<Part>> kept;  // of outputs, whole
   };
 
   using Visit = std::function<Status(const Part& part)>;
@@ -103,10 +106,11 @@ class TruthEngine {
   graph::Graph graph_;      // as it was given
   graph::Graph primitive_;  // what is evaluated
   graph::Ranges ranges_;
-  std::vector<Tolerance> tolerances_;    // of each output
-  std::vector<graph::OutputRows> rows_;  // likewise
-  std::vector<int64_t> part_rows_;       // likewise: that are made at once
-  std::map<graph::TensorId, runtime::Buffer> constants_;
+  std::vector<Tolerance> tolerances_;                     // of each output
+  std::vector<graph::OutputRows> rows_;                   // likewise
+  std::vector<int64_t> part_rows_;                        // likewise: that are made at once
+  std::map<graph::TensorId, runtime::Buffer> constants_;  // of the primitive graph
+  std::vector<runtime::Buffer> given_constants_;          // of the other, in their order
   std::map<int, Set> sets_;
   runtime::Buffer seen_;
   int64_t choices_ = 0;

@@ -14,17 +14,29 @@
 
 namespace warploom::verify {
 namespace {
-constexpr int kThreads = 256;         // of a block on a GPU, as the text has it
-constexpr int64_t kBlocksEach = 8;    // of a multiprocessor
+constexpr int kThreads = 256;       // of a block on a GPU, as the text has it
+constexpr int64_t kBlocksEach = 8;  // of a multiprocessor
 constexpr int64_t kCpuBlocks = 16;
 constexpr int64_t kTaskBytes = 1 << 14;
 
-constexpr std::array kKernels = {
-    "truth_pointwise",       "truth_copy",    "truth_gather",         "truth_reduce_each",
-    "truth_reduce_together", "truth_merge",   "truth_scan_each",      "truth_scan_together",
-    "truth_mark",            "truth_nan",     "truth_same",           "truth_hash",
-    "truth_product",         "truth_product_errors", "truth_product_whole", "truth_compare",
-    "truth_draw"};
+constexpr std::array kKernels = {"truth_pointwise",
+                                 "truth_copy",
+                                 "truth_gather",
+                                 "truth_reduce_each",
+                                 "truth_reduce_together",
+                                 "truth_merge",
+                                 "truth_scan_each",
+                                 "truth_scan_together",
+                                 "truth_mark",
+                                 "truth_nan",
+                                 "truth_same",
+                                 "truth_hash",
+                                 "truth_move",
+                                 "truth_product",
+                                 "truth_product_errors",
+                                 "truth_product_whole",
+                                 "truth_compare",
+                                 "truth_draw"};
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
@@ -36,6 +48,8 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 std::string in_kernels(std::string text) {
   text = replaced(std::move(text), "::warploom::rounded(::warploom::Dtype::", "rounded(TYPE_");
   text = replaced(std::move(text), "std::numbers::", "number_");
+  text = replaced(std::move(text), "std::fmax", "number_fmax");
+  text = replaced(std::move(text), "std::fmin", "number_fmin");
   return replaced(std::move(text), "std::", "");
 }
 
@@ -68,13 +82,12 @@ std::string op_names_text() {
 std::string ops_text() {
   std::string gives;
   std::string moves;
-#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                     \
-  gives += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#fp64));       \
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                               \
+  gives += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#fp64)); \
   moves += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#moved));
 #include "base/value_ops.def"
   return fmt::format(
       R"(FUNCTION double apply(Word op, double a, double b, double c) {{
-  const double number_ln2 = 0.693147180559945309417232121458;
   switch (op) {{
 {}  }}
   return 0;

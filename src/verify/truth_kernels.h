@@ -21,6 +21,10 @@ namespace tasks {
 #include "../../resources/truth/tasks.h"
 }  // namespace tasks
 
+inline int64_t address_of(const runtime::Buffer& buffer) {
+  return reinterpret_cast<int64_t>(buffer.address());
+}
+
 class TruthKernels {
  public:
   static Result<TruthKernels> load(runtime::Executor& device);

@@ -22,15 +22,10 @@ namespace {
 using graph::ExpressionTerm;
 using tasks::kMostAxes, tasks::kMostInputs, tasks::kMostSlots, tasks::kMostTerms;
 
-constexpr int64_t kGranule = 1 << 9;           // bytes that memory is kept in multiples of
-constexpr int64_t kLongReduction = 64;         // terms that a block shares
-constexpr int64_t kFewResults = 1 << 14;       // where a thread each leaves most of a GPU idle
-constexpr int64_t kLeastOfPart = 1 << 12;      // terms of a reduction's part
-constexpr int64_t kLeastDepths = 1 << 10;      // and of a product's
-
-int64_t address_of(const runtime::Buffer& buffer) {
-  return reinterpret_cast<int64_t>(buffer.address());
-}
+constexpr int64_t kGranule = 1 << 9;       // bytes that memory is kept in multiples of
+constexpr int64_t kLongReduction = 64;     // terms that a block shares
+constexpr int64_t kFewResults = 1 << 14;   // where a thread each leaves most of a GPU idle
+constexpr int64_t kLeastOfPart = 1 << 12;  // terms of a reduction's part
 
 tl::unexpected<Error> too_large(const char* what, int64_t most, int64_t found) {
   return fail({ErrorCode::kNoSchedule, "the GPU's oracle has no room for a step of the graph", "",
@@ -147,43 +142,16 @@ tasks::Term term_of(const ExpressionTerm& term, const std::vector<int>& slots, s
     made.kind = 2;
     made.op = static_cast<int64_t>(term.op);
     made.arity = arity_of(term.op);
-    for (int k = 0; k < made.arity; ++k)
-      made.args[k] = slots[static_cast<size_t>(term.args[k])];
+    for (int k = 0; k < made.arity; ++k) made.args[k] = slots[static_cast<size_t>(term.args[k])];
   }
   return made;
 }
 
-// Whether places are as far apart as the first two, from 0 on.
-bool is_even(const std::vector<int64_t>& places) {
-  const int64_t step = places.size() > 1 ? places[1] - places[0] : 0;
-  for (size_t i = 0; i < places.size(); ++i)
-    if (places[i] != static_cast<int64_t>(i) * step) return false;
-  return true;
-}
 }  // namespace
 
 tasks::Numbers DevicePair::numbers() const {
   return {address_of(data), magnitude ? address_of(magnitude) : 0, static_cast<int64_t>(dtype)};
 }
-
-struct StepRunner::Running {
-  const graph::Steps& steps;
-  std::span<const DeviceTensor> given;
-  StepOptions options;
-  std::vector<DevicePair> made;
-
-  tasks::Numbers numbers(int storage) const {
-    const auto number = static_cast<size_t>(storage);
-    const graph::TensorId id = steps.storages[number].given;
-    if (id == graph::kAbsent) return made[number].numbers();
-    const DeviceTensor& tensor = given[static_cast<size_t>(id)];
-    return {address_of(tensor.data), 0, static_cast<int64_t>(tensor.dtype)};
-  }
-
-  bool is_whole(const graph::Step& step) const {
-    return steps.storages[static_cast<size_t>(step.to)].dtype == Dtype::i64;
-  }
-};
 
 Status StepRunner::check(const graph::Steps& steps) {
   for (const graph::Step& step : steps.steps) {
@@ -198,8 +166,8 @@ Status StepRunner::check(const graph::Steps& steps) {
       WARPLOOM_CHECK(check_axes(folded(
           work->size, {work->from.strides, work->index.strides, graph::strides_of(work->size)})));
     if (const auto* work = std::get_if<graph::ReduceStep>(&step.work)) {
-      WARPLOOM_CHECK(check_axes(
-          folded(work->size, {work->from.strides, graph::strides_of(work->size)})));
+      WARPLOOM_CHECK(
+          check_axes(folded(work->size, {work->from.strides, graph::strides_of(work->size)})));
       WARPLOOM_CHECK(check_axes(folded(work->taps, {work->steps})));
     }
     if (const auto* work = std::get_if<graph::ScanStep>(&step.work))
@@ -246,8 +214,7 @@ Result<DevicePair> StepRunner::make(int64_t elements, bool with_magnitudes, Dtyp
   return made;
 }
 
-Result<DevicePair> StepRunner::run(const graph::Steps& steps,
-                                   std::span<const DeviceTensor> given,
+Result<DevicePair> StepRunner::run(const graph::Steps& steps, std::span<const DeviceTensor> given,
                                    const StepOptions& options) {
   Running running{steps, given, options, std::vector<DevicePair>(steps.storages.size())};
   Status done = ok();
@@ -326,8 +293,7 @@ Status StepRunner::moved(Running& running, const graph::Step& step, const graph:
   tasks::CopyTask task{.box = box_of(box.size)};
   task.to = strided(running.numbers(work.to.storage), work.to.origin, box.strides[0]);
   if (work.from)
-    task.from =
-        strided(running.numbers(work.from->storage), work.from->origin, box.strides[1]);
+    task.from = strided(running.numbers(work.from->storage), work.from->origin, box.strides[1]);
   task.value = work.value;
   task.whole = work.whole;
   task.is_whole = running.is_whole(step);
@@ -355,8 +321,8 @@ Status StepRunner::reduce(Running& running, const graph::Step& step,
                           const graph::ReduceStep& work) {
   const int64_t results = graph::element_count(work.size);
   if (results == 0) return ok();
-  const Folded box = folded(
-      work.size, {strides_in(work.from, work.size.size()), graph::strides_of(work.size)});
+  const Folded box =
+      folded(work.size, {strides_in(work.from, work.size.size()), graph::strides_of(work.size)});
   const Folded taps = folded(work.taps, {work.steps});
   WARPLOOM_CHECK(check_axes(box));
   WARPLOOM_CHECK(check_axes(taps));
@@ -400,8 +366,7 @@ Status StepRunner::scan(Running& running, const graph::Step& step, const graph::
   const int64_t lines = graph::element_count(work.size);
   if (lines == 0) return ok();
   const size_t rank = work.size.size();
-  const Folded box =
-      folded(work.size, {strides_in(work.from, rank), strides_in(work.to, rank)});
+  const Folded box = folded(work.size, {strides_in(work.from, rank), strides_in(work.to, rank)});
   WARPLOOM_CHECK(check_axes(box));
   tasks::ScanTask task{.box = box_of(box.size)};
   // The views' origins are of the lines' own first elements.
@@ -418,91 +383,6 @@ Status StepRunner::scan(Running& running, const graph::Step& step, const graph::
   const bool along = work.from_stride == 1 || lines <= kFewResults;
   const bool together = !task.is_whole && work.extent >= kLongReduction && along;
   return kernels_.launch(together ? "truth_scan_together" : "truth_scan_each", task);
-}
-
-namespace {
-// Tables of where things are that are not evenly apart, and the record's fields that say where.
-struct Tables {
-  std::vector<int64_t> words;
-  std::vector<std::pair<tasks::Places*, int64_t>> users;
-
-  void add(tasks::Places& of, const std::vector<int64_t>& places) {
-    if (is_even(places)) {
-      of = {0, places.size() > 1 ? places[1] : 0};
-      return;
-    }
-    users.emplace_back(&of, std::ssize(words));
-    words.insert(words.end(), places.begin(), places.end());
-  }
-};
-}  // namespace
-
-Status StepRunner::product(Running& running, const graph::Step& step,
-                           const graph::ProductStep& work) {
-  tasks::ProductTask task{.m = std::ssize(work.a.lines), .n = std::ssize(work.b.lines)};
-  task.k = std::ssize(work.a.depths);
-  task.batch = std::ssize(work.batch);
-  task.parts = 1;
-  if (task.m * task.n * task.batch == 0) return ok();
-  std::vector<int64_t> places[3];
-  for (const graph::Offsets& at : work.batch) {
-    places[0].push_back(at.a);
-    places[1].push_back(at.b);
-    places[2].push_back(at.c);
-  }
-  Tables tables;
-  task.a.of = running.numbers(work.a.storage);
-  task.b.of = running.numbers(work.b.storage);
-  tables.add(task.a.lines, work.a.lines);
-  tables.add(task.a.depths, work.a.depths);
-  tables.add(task.a.batch, places[0]);
-  tables.add(task.b.lines, work.b.lines);
-  tables.add(task.b.depths, work.b.depths);
-  tables.add(task.b.batch, places[1]);
-  tables.add(task.c, places[2]);
-  task.to = running.numbers(step.to);
-  task.type = static_cast<int64_t>(step.dtype);
-  runtime::Buffer words;
-  if (!tables.words.empty()) {
-    const int64_t bytes = 8 * std::ssize(tables.words);
-    WARPLOOM_TRY(words, take(bytes));
-    WARPLOOM_CHECK(device_.upload(words, tables.words.data(), bytes));
-    for (const auto& [user, at] : tables.users) user->table = address_of(words) + 8 * at;
-  }
-  Status done = ok();
-  if (running.is_whole(step)) {
-    done = kernels_.launch("truth_product_whole", task);
-  } else {
-    done = multiply(running, step, task);
-  }
-  give(words);  // what comes next is behind it on the stream
-  return done;
-}
-
-// By tiles; where these are few, k is shared among several that are summed.
-Status StepRunner::multiply(Running& running, const graph::Step& step, tasks::ProductTask task) {
-  constexpr int64_t kTile = 64;
-  const bool has_errors = task.a.of.magnitude != 0 || task.b.of.magnitude != 0;
-  const char* const kernel = has_errors ? "truth_product_errors" : "truth_product";
-  const int64_t tiles = ceil_div(task.m, kTile) * ceil_div(task.n, kTile) * task.batch;
-  const int64_t elements = running.steps.storages[static_cast<size_t>(step.to)].elements;
-  const int64_t wanted = kernels_.blocks() / 2 / tiles;
-  const int64_t most = task.k / kLeastDepths;
-  const bool is_all = task.m * task.n * task.batch == elements;
-  if (is_all) task.parts = std::clamp<int64_t>(most, 1, std::max<int64_t>(wanted, 1));
-  if (task.parts == 1) return kernels_.launch(kernel, task);
-  WARPLOOM_TRY(const DevicePair parts, make(elements * task.parts, true));
-  tasks::MergeTask merge{.count = elements, .parts = task.parts, .part_step = elements};
-  merge.result_step = 1;
-  merge.op = static_cast<int64_t>(ValueOp::add);
-  merge.from = parts.numbers();
-  merge.to = task.to;
-  task.part_step = elements;
-  task.to = parts.numbers();
-  WARPLOOM_CHECK(kernels_.launch(kernel, task));
-  WARPLOOM_CHECK(kernels_.launch("truth_merge", merge));
-  give_back(parts);
-  return ok();
 }
 
 Status StepRunner::mark(Running& running, const graph::Step& step) {

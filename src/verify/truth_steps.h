@@ -56,6 +56,7 @@ class StepRunner {
   void give_back(DevicePair pair);
   void forget_free();  // what is kept for later goes back to the device
   Status copy(const DevicePair& from, const DevicePair& to, int64_t at, int64_t count);
+
   // Whether runs that marked since this was asked last found a number beyond its type.
   bool take_beyond() { return std::exchange(beyond_, false); }
 
@@ -63,7 +64,24 @@ class StepRunner {
   static Status check(const graph::Steps& steps);
 
  private:
-  struct Running;
+  struct Running {
+    const graph::Steps& steps;
+    std::span<const DeviceTensor> given;
+    StepOptions options;
+    std::vector<DevicePair> made;
+
+    tasks::Numbers numbers(int storage) const {
+      const auto number = static_cast<size_t>(storage);
+      const graph::TensorId id = steps.storages[number].given;
+      if (id == graph::kAbsent) return made[number].numbers();
+      const DeviceTensor& tensor = given[static_cast<size_t>(id)];
+      return {address_of(tensor.data), 0, static_cast<int64_t>(tensor.dtype)};
+    }
+
+    bool is_whole(const graph::Step& step) const {
+      return steps.storages[static_cast<size_t>(step.to)].dtype == Dtype::i64;
+    }
+  };
 
   Result<runtime::Buffer> take(int64_t bytes);
   void give(runtime::Buffer buffer);

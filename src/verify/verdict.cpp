@@ -37,7 +37,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
     Verdict, accepted, error, max_error, reference_error, median_us, low_us, high_us, reference_us,
     reference_low_us, reference_high_us, reference_dropped, prepare_us, prepare_bytes, path,
     time_is_bound, strict_us, strict_low_us, strict_high_us, overhead_us, overhead_spread_us,
-    samples, repeats, floor_us, judge_ms, sandbox, evidence, not_promised, whole_calls)
+    samples, repeats, floor_us, judge_ms, truth, sandbox, evidence, not_promised, whole_calls)
 
 namespace {
 // Figures that are above 0 wherever they are known.

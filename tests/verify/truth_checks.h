@@ -36,8 +36,8 @@ inline std::string difference(const graph::ValueAndMagnitude& wanted,
     const double size = std::isfinite(given) ? given : std::abs(wanted.value[i]);
     const double allowed = 1e-13 * std::max(size, std::abs(wanted.value[i])) + 1e-300;
     if (!same_number(wanted.value[i], found.value[i], allowed))
-      return fmt::format("element {}: {:.17g} where {:.17g} is right, E {:.3g}", i,
-                         found.value[i], wanted.value[i], given);
+      return fmt::format("element {}: {:.17g} where {:.17g} is right, E {:.3g}", i, found.value[i],
+                         wanted.value[i], given);
     if (!same_number(given, found.magnitude[i], 1e-6 * std::abs(given) + 1e-300))
       return fmt::format("element {}: magnitude {:.9g} where {:.9g} is right, value {:.9g}", i,
                          found.magnitude[i], given, wanted.value[i]);

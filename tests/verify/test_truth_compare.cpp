@@ -95,7 +95,9 @@ void expect_equal(const Comparison& wanted, const Comparison& found, const std::
   EXPECT_EQ(wanted.beyond, found.beyond) << what;
   const auto marks = [&](const Comparison::Marks& a, const Comparison::Marks& b) {
     EXPECT_EQ(a.count, b.count) << what;
-    if (a.count > 0) EXPECT_EQ(a.first, b.first) << what;
+    if (a.count > 0) {
+      EXPECT_EQ(a.first, b.first) << what;
+    }
   };
   marks(wanted.nonfinite, found.nonfinite);
   marks(wanted.unwritten, found.unwritten);

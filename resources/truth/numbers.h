@@ -270,3 +270,14 @@ FUNCTION double slope(double s, double error) {
 FUNCTION double larger_error(double one, double other) {
   return one > other || is_nan(one) ? one : other;
 }
+
+// Blocks go over elements by turns, however many there are.
+FUNCTION Word first_item() { return block() * lanes() + lane(); }
+FUNCTION Word next_item() { return blocks() * lanes(); }
+
+// The mixer of base/random.h.
+FUNCTION unsigned long long mixed(unsigned long long z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}

@@ -1,75 +1,5 @@
-// The steps of the reference (graph/steps.h), one kernel each; blocks go over the elements by
-// turns, however many there are.
-FUNCTION Word first_item() { return block() * lanes() + lane(); }
-FUNCTION Word next_item() { return blocks() * lanes(); }
-
-FUNCTION Word pointwise_whole(const PointwiseTask& task, Word i) {
-  Word slots[kMostSlots];
-  Word last = 0;
-  for (Word t = 0; t < task.terms; ++t) {
-    const Term& term = task.term[t];
-    Word made = 0;
-    if (term.kind == 0) {
-      const Strided& input = task.input[term.op];
-      if (input.of.data) made = whole_at(input.of, place_of(input, task.box, i));
-    } else if (term.kind == 1) {
-      made = saturated_integer(TYPE_i64, term.value);
-    } else {
-      Word x[3] = {0, 0, 0};
-      for (Word k = 0; k < term.arity; ++k) x[k] = slots[term.args[k]];
-      made = apply_integers(term.op, x[0], x[1], x[2]);
-    }
-    slots[term.slot] = made;
-    last = made;
-  }
-  return wrapped_integer(task.type, last);
-}
-
-FUNCTION Pair input_of(const PointwiseTask& task, Word k, Word i) {
-  const Strided& input = task.input[k];
-  if (!input.of.data) return {0, 0};
-  const Word place = place_of(input, task.box, i);
-  return {load(input.of.type, input.of.data, place), magnitude_at(input.of, place)};
-}
-
-FUNCTION Pair pointwise_pair(const PointwiseTask& task, Word i) {
-  Pair slots[kMostSlots];
-  Pair last = {0, 0};
-  for (Word t = 0; t < task.terms; ++t) {
-    const Term& term = task.term[t];
-    if (term.kind == 0) {
-      last = input_of(task, term.op, i);
-    } else if (term.kind == 1) {
-      last = {term.value, 0};
-    } else {
-      Pair x[3] = {{0, 0}, {0, 0}, {0, 0}};
-      for (Word k = 0; k < term.arity; ++k) x[k] = slots[term.args[k]];
-      last = applied(term.op, x, term.arity, task.drops_nan);
-    }
-    slots[term.slot] = last;
-  }
-  if (task.power) last.value = pow(input_of(task, 0, i).value, input_of(task, 1, i).value);
-  if (task.wraps) last.value = wrapped(task.type, last.value);
-  if (!task.rounds) return last;
-  last.value = task.saturates ? saturated(task.type, last.value) : rounded(task.type, last.value);
-  if (is_float(task.type) && !is_infinite(last.value)) last.magnitude += fabs(last.value);
-  return last;
-}
-
-KERNEL(truth_pointwise, PointwiseTask) {
-  for (Word i = first_item(); i < task.box.count; i += next_item()) {
-    if (task.integers) {
-      put_whole(task.to, i, pointwise_whole(task, i));
-      continue;
-    }
-    const Pair made = pointwise_pair(task, i);
-    if (task.to.type == TYPE_i64)
-      put_whole(task.to, i, saturated_integer(task.type, made.value));
-    else
-      put(task.to, i, made.value, made.magnitude);
-  }
-}
-
+// The steps of the reference (graph/steps.h) but for pointwise operators and products, one kernel
+// each, and what looks at bytes.
 KERNEL(truth_copy, CopyTask) {
   for (Word i = first_item(); i < task.box.count; i += next_item()) {
     const Word to = place_of(task.to, task.box, i);
@@ -307,12 +237,6 @@ KERNEL(truth_move, BytesTask) {
     reinterpret_cast<Word*>(task.b)[i] = reinterpret_cast<const Word*>(task.a)[i];
   for (Word i = task.bytes / 8 * 8 + first_item(); i < task.bytes; i += next_item())
     reinterpret_cast<char*>(task.b)[i] = reinterpret_cast<const char*>(task.a)[i];
-}
-
-FUNCTION unsigned long long mixed(unsigned long long z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
 }
 
 KERNEL(truth_hash, HashTask) {

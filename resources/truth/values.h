@@ -1,47 +1,8 @@
-// Values with their magnitudes, as graph/pointwise.cpp has them. Before it come apply(op, a, b, c)
-// and moved(op, a, b, c, v, x, y, z), made of base/value_ops.def.
-// What is left where NaN is left out, by the operations that can.
-FUNCTION double without_nan(Word op, double a, double b) {
-  if (op == OP_relu) return 0;
-  if (op != OP_max && op != OP_min) return nan_number();
-  return is_nan(a) ? b : a;
-}
-
+// Values with their magnitudes, and reductions of them, as graph/evaluate_reductions.cpp has them.
 struct Pair {
   double value;
   double magnitude;
 };
-
-// The magnitude of a term that is infinite: of the arguments that are infinite already, else none
-// where all are given.
-FUNCTION double infinite_magnitude(const Pair* x, Word arity) {
-  double given = -1;
-  double others = 0;
-  for (Word k = 0; k < arity; ++k) {
-    const double e = x[k].magnitude;
-    if (is_nan(e)) return e;
-    if (is_infinite(x[k].value))
-      given = e > given ? e : given;
-    else
-      others = e > others ? e : others;
-  }
-  if (given >= 0) return given;
-  return others == 0 ? 0 : infinite();
-}
-
-FUNCTION Pair applied(Word op, const Pair* x, Word arity, bool drops_nan) {
-  Pair made;
-  made.value = apply(op, x[0].value, x[1].value, x[2].value);
-  if (drops_nan && is_nan(made.value)) made.value = without_nan(op, x[0].value, x[1].value);
-  if (is_infinite(made.value)) {
-    made.magnitude = infinite_magnitude(x, arity);
-  } else {
-    const double error = moved(op, x[0].value, x[1].value, x[2].value, made.value, x[0].magnitude,
-                               x[1].magnitude, x[2].magnitude);
-    made.magnitude = fabs(made.value) + error;
-  }
-  return made;
-}
 
 // The larger, or smaller, of two numbers; a NaN stays, or is dropped.
 FUNCTION double extreme(Word op, bool drops_nan, double v, double x) {

@@ -478,6 +478,8 @@ Result<std::vector<Steps>> steps_for(const Graph& primitive, int output, int64_t
                                      int64_t end) {
   const TensorId id = primitive.outputs[output];
   const OutputRows rows = rows_of(primitive, output);
+  if (begin < 0 || end > rows.count || begin > end)
+    return fail({ErrorCode::kInternal, "steps for rows outside the output", primitive.name});
   std::vector<Steps> all;
   for (const Box& box : row_boxes(primitive.tensor(id).shape, rows.axes, begin, end)) {
     if (volume(box) == 0) continue;

@@ -25,8 +25,9 @@ namespace warploom::verify {
 namespace {
 constexpr int64_t kPartElements = 1 << 24;     // of an output that are made at once
 constexpr int64_t kStorageElements = 1 << 26;  // of what is made on the way
-// Of the memory that is free, what an output's truth may take to be kept.
+// Of a device's memory, what all truth that is kept may take; and of what is free, one output's.
 constexpr int64_t kKeptShare = 4;
+constexpr int64_t kFreeShare = 2;
 constexpr int64_t kElementBytes = 16;  // a value and its magnitude
 
 // Elements of the largest storage that steps make.
@@ -135,8 +136,10 @@ void TruthEngine::give_back(Part part) {
 }
 
 void TruthEngine::give_back(Set& set) {
-  for (auto& [output, parts] : set.kept)
+  for (auto& [output, parts] : set.kept) {
+    kept_bytes_ -= bytes_of_truth(output);
     for (Part& part : parts) give_back(std::move(part));
+  }
   set.kept.clear();
 }
 
@@ -258,11 +261,17 @@ Result<TruthEngine::Part> TruthEngine::part_of(Set& set, int output, int64_t beg
   return part;
 }
 
+int64_t TruthEngine::bytes_of_truth(int output) const {
+  const graph::OutputRows& rows = rows_[static_cast<size_t>(output)];
+  return kElementBytes * rows.count * rows.elements;
+}
+
 // Whether there is room to keep an output's truth.
 Result<bool> TruthEngine::keeps(int output) {
-  const auto n = static_cast<size_t>(output);
+  const int64_t bytes = bytes_of_truth(output);
+  if (kept_bytes_ + bytes > device_.info().memory_bytes / kKeptShare) return false;
   WARPLOOM_TRY(const int64_t free, device_.free_memory());
-  return kElementBytes * rows_[n].count * rows_[n].elements <= free / kKeptShare;
+  return bytes <= free / kFreeShare;
 }
 
 Status TruthEngine::for_parts(Set& set, int output, const Visit& visit) {
@@ -290,7 +299,9 @@ Status TruthEngine::for_parts(Set& set, int output, const Visit& visit) {
     else
       give_back(*std::move(part));
   }
-  if (keep) set.kept[output] = std::move(parts);
+  if (!keep) return ok();
+  set.kept[output] = std::move(parts);
+  kept_bytes_ += bytes_of_truth(output);
   return ok();
 }
 
@@ -301,6 +312,7 @@ Status TruthEngine::prepare(int set) {
     CompareScope some{.whole = keep, .elements = kPartElements};
     WARPLOOM_CHECK(for_place(of, n, some, [](const Part&) { return ok(); }));
   }
+  runner_.forget_free();  // candidates need memory, too
   return ok();
 }
 

@@ -94,6 +94,7 @@ class TruthEngine {
   Result<bool> has_nan(const DevicePair& pair, int64_t count);
   Status for_parts(Set& set, int output, const Visit& visit);
   Status for_place(Set& set, int output, const CompareScope& scope, const Visit& visit);
+  int64_t bytes_of_truth(int output) const;
   Result<bool> keeps(int output);
   Status compare_part(const Part& part, int output, const runtime::Buffer& found, bool is_normal,
                       Comparison& sum);
@@ -112,6 +113,7 @@ class TruthEngine {
   std::map<graph::TensorId, runtime::Buffer> constants_;  // of the primitive graph
   std::vector<runtime::Buffer> given_constants_;          // of the other, in their order
   std::map<int, Set> sets_;
+  int64_t kept_bytes_ = 0;
   runtime::Buffer seen_;
   int64_t choices_ = 0;
   bool by_element_ = false;

@@ -1,11 +1,12 @@
 #include "verify/truth_kernels.h"
 #include <fmt/format.h>
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 #include "base/error.h"
 #include "base/rendered.h"
 #include "codegen/launch_list.h"
@@ -19,24 +20,26 @@ constexpr int64_t kBlocksEach = 8;  // of a multiprocessor
 constexpr int64_t kCpuBlocks = 16;
 constexpr int64_t kTaskBytes = 1 << 14;
 
-constexpr std::array kKernels = {"truth_pointwise",
-                                 "truth_copy",
-                                 "truth_gather",
-                                 "truth_reduce_each",
-                                 "truth_reduce_together",
-                                 "truth_merge",
-                                 "truth_scan_each",
-                                 "truth_scan_together",
-                                 "truth_mark",
-                                 "truth_nan",
-                                 "truth_same",
-                                 "truth_hash",
-                                 "truth_move",
-                                 "truth_product",
-                                 "truth_product_errors",
-                                 "truth_product_whole",
-                                 "truth_compare",
-                                 "truth_draw"};
+// Each file of kernels is a text of its own, which compilers take at the same time.
+struct KernelFile {
+  const char* file;
+  std::vector<const char*> kernels;
+  bool has_ops = false;  // it applies value operations
+};
+
+const std::vector<KernelFile>& kernel_files() {
+  static const std::vector<KernelFile> files = {
+      {"pointwise.cu", {"truth_pointwise"}, true},
+      {"steps.cu",
+       {"truth_copy", "truth_gather", "truth_reduce_each", "truth_reduce_together", "truth_merge",
+        "truth_scan_each", "truth_scan_together", "truth_mark", "truth_nan", "truth_same",
+        "truth_move", "truth_hash"}},
+      {"product.cu", {"truth_product", "truth_product_errors", "truth_product_whole"}},
+      {"compare.cu", {"truth_compare"}},
+      {"draw.cu", {"truth_draw"}},
+  };
+  return files;
+}
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
@@ -111,20 +114,21 @@ FUNCTION double moved(Word op, double a, double b, double c, double v, double x,
 
 LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks) {
   const bool cuda = engine == Engine::cuda;
-  std::string text = fmt::format("#define BLOCKS {}\n", blocks);
-  text += resource("truth/tasks.h");
-  text += types_text() + op_names_text() + shapes_text();
-  text += resource(cuda ? "truth/cuda.h" : "truth/cpu.h");
-  text += resource("truth/numbers.h");
-  text += ops_text();
-  for (const char* part : {"values.h", "steps.cu", "product.cu", "compare.cu", "draw.cu"})
-    text += resource(fmt::format("truth/{}", part));
+  std::string head = fmt::format("#define BLOCKS {}\n", blocks);
+  head += resource("truth/tasks.h");
+  head += types_text() + op_names_text() + shapes_text();
+  head += resource(cuda ? "truth/cuda.h" : "truth/cpu.h");
+  head += resource("truth/numbers.h") + resource("truth/values.h");
   LaunchList list{.engine = engine, .arch = arch};
   list.outputs = {{"task", Dtype::u8, {kTaskBytes}}};
-  for (const char* name : kKernels) {
-    Kernel& kernel = list.kernels.emplace_back(Kernel{name, text, {blocks, 1, 1}});
-    kernel.threads = cuda ? kThreads : 1;
-    kernel.args = {{.buffer = "task"}};
+  for (const KernelFile& file : kernel_files()) {
+    const std::string ops = file.has_ops ? ops_text() : "";
+    const std::string text = head + ops + resource(fmt::format("truth/{}", file.file));
+    for (const char* name : file.kernels) {
+      Kernel& kernel = list.kernels.emplace_back(Kernel{name, text, {blocks, 1, 1}});
+      kernel.threads = cuda ? kThreads : 1;
+      kernel.args = {{.buffer = "task"}};
+    }
   }
   return list;
 }
@@ -135,7 +139,9 @@ Result<TruthKernels> TruthKernels::load(runtime::Executor& device) {
   const bool cuda = device.engine() == Engine::cuda;
   made.blocks_ = cuda ? kBlocksEach * device.info().num_sms : kCpuBlocks;
   made.list_ = truth_list(device.engine(), device.info().arch, made.blocks_);
-  WARPLOOM_TRY(made.binary_, runtime::compile(made.list_, {.most_spills = runtime::kAnySpills}));
+  runtime::Turns turns(static_cast<std::ptrdiff_t>(kernel_files().size()));
+  const runtime::CompileOptions all{.most_spills = runtime::kAnySpills, .turns = &turns};
+  WARPLOOM_TRY(made.binary_, runtime::compile(made.list_, all));
   WARPLOOM_TRY(made.task_, device.allocate(kTaskBytes));
   return made;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 #include "base/error.h"
+#include "runtime/compile.h"
 #include "runtime/device_sharing.h"
 #include "runtime/executor.h"
 #include "verify/channel.h"
@@ -140,6 +141,7 @@ class TruthProcess {
 }  // namespace
 
 int truth_for(Channel& channel, char* memory, Engine engine) {
+  runtime::set_helper_program("/proc/self/exe");  // which NVRTC runs in, several at once
   TruthProcess process(channel, memory);
   const auto refuse = [&](const Error& error) { channel.send({{"error", to_json(error)}}); };
   if (const Status opened = process.open(engine); !opened) {

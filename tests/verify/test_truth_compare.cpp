@@ -132,7 +132,7 @@ TEST_F(TruthCompares, SeeWhatTheCpuSees) {
     for (const InputFamily family :
          {InputFamily::normal, InputFamily::outliers, InputFamily::ends}) {
       ASSERT_TRUE((*engine)->draw(0, family, 9));
-      const auto truth = (*engine)->truth(0, 0, 0, 30 * 77);
+      const auto truth = (*engine)->truth(0, 0, 0, 30);
       ASSERT_TRUE(truth) << describe(truth.error());
       for (const bool spoiled : {false, true}) {
         std::vector<std::byte> bytes = stored(*truth, dtype);

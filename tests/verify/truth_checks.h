@@ -24,7 +24,8 @@ inline bool same_number(double a, double b, double within) {
   return a == b || std::abs(a - b) <= within;
 }
 
-// Values to 1e-13 of E, magnitudes to 1e-6 of themselves, whole numbers exactly.
+// Values to 1e-13 of E, but for those that come of a number beyond its type, whose E is NaN;
+// magnitudes to 1e-6 of themselves, whole numbers exactly.
 inline std::string difference(const graph::ValueAndMagnitude& wanted,
                               const graph::ValueAndMagnitude& found, bool exact) {
   for (size_t i = 0; i < wanted.value.size(); ++i) {
@@ -33,6 +34,7 @@ inline std::string difference(const graph::ValueAndMagnitude& wanted,
                          wanted.integers[i]);
     if (exact) continue;
     const double given = wanted.magnitude[i];
+    if (std::isnan(given) && std::isnan(found.magnitude[i])) continue;
     const double size = std::isfinite(given) ? given : std::abs(wanted.value[i]);
     const double allowed = 1e-13 * std::max(size, std::abs(wanted.value[i])) + 1e-300;
     if (!same_number(wanted.value[i], found.value[i], allowed))

@@ -181,7 +181,8 @@ FUNCTION void store_drawn(const DrawTask& task, Word i, float value) {
       const unsigned bits = as_bits(value);
       const bool number = (bits & 0x7fffffffu) <= 0x7f800000u;
       const unsigned up = number ? 0x7fffu + ((bits >> 16) & 1u) : 0;
-      reinterpret_cast<unsigned short*>(task.to)[i] = static_cast<unsigned short>((bits + up) >> 16);
+      const unsigned high = (bits + up) >> 16;
+      reinterpret_cast<unsigned short*>(task.to)[i] = static_cast<unsigned short>(high);
       break;
     }
     case TYPE_f16:

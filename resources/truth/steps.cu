@@ -89,7 +89,8 @@ KERNEL(truth_reduce_together, ReduceTask) {
     const Word begin = i % task.parts * each;
     const Word end = begin + each < task.taps.count ? begin + each : task.taps.count;
     const bool first = i % task.parts == 0 && lane() == 0;
-    const Word nothing = task.op == OP_add ? 0 : task.op == OP_mul ? 1 : task.start_whole;
+    Word nothing = task.op == OP_mul ? 1 : 0;
+    if (task.op == OP_max || task.op == OP_min) nothing = task.start_whole;
     const Pair start = {first ? task.start : nothing_of(task.op), 0};
     if (task.is_whole)
       whole[lane()] = reduced_whole(task, from, begin + lane(), lanes(), end,

@@ -7,7 +7,8 @@ struct Pair {
 // The larger, or smaller, of two numbers; a NaN stays, or is dropped.
 FUNCTION double extreme(Word op, bool drops_nan, double v, double x) {
   if (is_nan(drops_nan ? x : v)) return v;
-  return (op == OP_max ? v > x : v < x) ? v : x;
+  const bool keeps = op == OP_max ? v > x : v < x;
+  return keeps ? v : x;
 }
 
 // Errors of extremes: one that is NaN stays so, an infinite one counts for nothing.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -271,7 +272,12 @@ Verdict Judge::judge(const Request& request) {
   Verdict verdict;
   calls_ms_ = 0;
   const auto start = Clock::now();
-  const Status judged = judge_into(request, verdict);
+  Status judged = judge_into(request, verdict);
+  if (!judged && truth_lost_) {  // once more, with the truth of this machine's cores
+    give_up_truth(*std::exchange(truth_lost_, std::nullopt));
+    verdict = {};
+    judged = judge_into(request, verdict);
+  }
   verdict.judge_ms = ms_since(start) - calls_ms_;
   verdict.accepted = judged.has_value();
   if (!judged) verdict.error_found = judged.error();

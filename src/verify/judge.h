@@ -120,6 +120,13 @@ class Judge {
   bool is_on_gpu(const Inputs& inputs) const { return truth_ && inputs.set >= 0; }
 
   static std::vector<Looked> looked(const Tensors& tensors);
+
+  // What was asked of it, noted where it failed: that is no fault of a candidate's.
+  template <class T> Result<T> told(Result<T> answer) {
+    if (!answer) truth_lost_ = answer.error();
+    return answer;
+  }
+
   Status draw(Inputs& made, uint64_t seed);
   Status make_truth(Inputs& made, uint64_t seed, double budget_ms);
   // What is known of what the outputs should be, or of part of it (CompareScope), held against
@@ -254,6 +261,7 @@ class Judge {
   Setup setup_;
   Announce announce_;
   std::unique_ptr<DeviceTruth> truth_;  // null: this machine's cores
+  std::optional<Error> truth_lost_;     // why it is no more to be asked
   std::string truth_by_ = "CPU cores";  // for verdicts
   int sets_ = 0;                        // of inputs that were drawn there
   int64_t rows_ = 0;                    // of all outputs

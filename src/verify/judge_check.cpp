@@ -47,7 +47,7 @@ Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) 
   const auto name_of_input = [&](size_t i) { return setup_.graph.tensor(given_[i]).name; };
   std::optional<size_t> changed;
   if (is_on_gpu(*set.inputs))
-    WARPLOOM_TRY(changed, truth_->changed(set.inputs->set, looked(set.inputs->tensors)));
+    WARPLOOM_TRY(changed, told(truth_->changed(set.inputs->set, looked(set.inputs->tensors))));
   for (size_t i = 0; i < given_.size() && !changed; ++i) {
     WARPLOOM_CHECK(check_guards(*device_, set.inputs->tensors[i], name_of_input(i)));
     if (is_on_gpu(*set.inputs)) continue;

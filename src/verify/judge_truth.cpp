@@ -41,6 +41,7 @@ void Judge::await_truth() {
 // What it holds is forgotten: sets of inputs are drawn anew, and evaluated here.
 void Judge::give_up_truth(const Error& why) {
   truth_.reset();
+  truth_lost_.reset();
   truth_by_ = "CPU cores: " + why.message;
   if (!why.found.empty()) truth_by_ += " (" + why.found + ")";
   kept_.clear();
@@ -68,11 +69,18 @@ Status Judge::draw(Inputs& made, uint64_t seed) {
   if (made.set < 0) made.set = sets_++;
   std::vector<Looked> to = looked(made.tensors);
   to.resize(inputs);
-  return truth_->draw(made.set, made.family, seed, to);
+  const Status drawn = truth_->draw(made.set, made.family, seed, to);
+  // For want of memory others may do.
+  if (!drawn && drawn.error().code != ErrorCode::kOutOfMemory) truth_lost_ = drawn.error();
+  return drawn;
 }
 
 Status Judge::make_truth(Inputs& made, uint64_t seed, double budget_ms) {
-  if (is_on_gpu(made)) return truth_->prepare(made.set);
+  if (is_on_gpu(made)) {
+    const Status prepared = truth_->prepare(made.set);
+    if (!prepared) truth_lost_ = prepared.error();
+    return prepared;
+  }
   WARPLOOM_TRY(made.truth, sample_truth(setup_.graph, made.bytes, seed, setup_.flops, budget_ms,
                                         options_for(made.family)));
   return ok();
@@ -82,7 +90,7 @@ Status Judge::compare_outputs(std::vector<Comparison>& seen, const Tensors& outp
                               const Inputs& inputs, std::span<const Block> blocks,
                               const CompareScope& scope) {
   if (!is_on_gpu(inputs)) return compare_blocks(seen, outputs, blocks, inputs.family);
-  WARPLOOM_TRY(seen, truth_->compare(inputs.set, looked(outputs), scope));
+  WARPLOOM_TRY(seen, told(truth_->compare(inputs.set, looked(outputs), scope)));
   return ok();
 }
 }  // namespace warploom::verify

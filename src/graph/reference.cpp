@@ -17,9 +17,6 @@
 #include "graph/operators.h"
 
 namespace warploom::graph {
-namespace {
-// The boxes, in order, that make up rows [begin, end) where a row is one index of the leading
-// `axes` axes taken together.
 std::vector<Box> row_boxes(const Shape& shape, size_t axes, int64_t begin, int64_t end) {
   std::vector<Box> boxes;
   const Shape leading = entries(shape, 0, axes);
@@ -49,6 +46,7 @@ std::vector<Box> row_boxes(const Shape& shape, size_t axes, int64_t begin, int64
   return boxes;
 }
 
+namespace {
 // What one demand costs: multiplications, exponentials and such; moving elements and reading inputs
 // is free.
 double cost_of(const Graph& graph, const Demand& demand) {
@@ -85,7 +83,8 @@ std::optional<Box> read_of(const NodeContext& context, size_t i, const Box& want
   return inside(reach(*sources, in, wanted), in);
 }
 
-// What a box of one tensor needs, pushed back through the graph.
+}  // namespace
+
 Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
   Demand demand(graph.tensors.size());
   demand[id] = asked;
@@ -104,6 +103,7 @@ Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
   return demand;
 }
 
+namespace {
 OutputRows rows_of_primitive(const Graph& graph, int output) {  // of a primitive graph
   const TensorId id = graph.outputs[output];
   const Shape& shape = graph.tensor(id).shape;

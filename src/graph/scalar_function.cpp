@@ -54,14 +54,18 @@ ScalarFunction scalar_function(const Graph& graph, const Node& node) {
   function.integers = in_integers(graph, node, function.expression);
   const Dtype from = graph.tensor(node.inputs[0]).dtype;
   const Dtype to = graph.tensor(node.outputs[0]).dtype;
+  using enum ScalarFunction::Storing;
+  function.type = to;
   const bool any_float = is_float(to) || is_float(from);
   const bool moves = node.op == OpKind::Identity || node.op == OpKind::Where;
   if (node.op == OpKind::Cast && any_float && !holds(to, from)) {
     function.rounds = is_float(to);
     const bool is_fp8 = function.rounds && bits_of(to) == 8;
-    const bool saturates = is_fp8 && node.integer("saturate", 1) != 0;
-    function.as_stored = [=](double value) { return stored(to, saturates, value); };
+    const bool saturating = is_fp8 && node.integer("saturate", 1) != 0;
+    function.storing = saturating ? saturates : rounds;
+    function.as_stored = [=](double value) { return stored(to, saturating, value); };
   } else if (!is_float(to) && !moves) {
+    function.storing = wraps;
     function.as_stored = [=](double value) { return wrapped(to, value); };
   }
   return function;

@@ -15,8 +15,13 @@ namespace warploom::graph {
 // A pointwise node as a function of its inputs' elements. Pow is computed by std::pow, because its
 // expression is an approximation. Absent inputs may hold anything.
 struct ScalarFunction {
+  // What storing does to a result (as_stored).
+  enum class Storing : uint8_t { nothing, wraps, rounds, saturates };
+
   bool power;  // std::pow of the two inputs
   Expression expression;
+  Storing storing = Storing::nothing;
+  Dtype type = Dtype::f64;  // the output's
   // The result as the output's type holds it: as it is; truncated and wrapped as the integer type
   // does (0 or 1 for a boolean); as rounded() has it (a cast between floats, or from a float to an
   // integer, where the type cannot hold every value).

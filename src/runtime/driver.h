@@ -35,8 +35,8 @@ struct CUmemPlace {
 };
 
 struct CUmemProperties {
-  int type = 1;  // pinned
-  int handles = 0;
+  int type = 1;     // pinned
+  int handles = 0;  // 1: a file may stand for it
   CUmemPlace place = {};
   void* other_system = nullptr;
   unsigned char flags[8] = {};
@@ -88,6 +88,7 @@ enum CUconstants : int {
   kLaunchCooperative = 2,
   kLaunchClusterDimension = 4,
   kLaunchProgrammaticSerialization = 6,
+  kMemoryAsFile = 1,
   kLimitPrintfBytes = 1,
   kLimitHeapBytes = 2,
   kLimitPersistingL2Bytes = 6,

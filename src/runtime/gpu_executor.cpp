@@ -178,13 +178,17 @@ class GpuExecutor final : public Executor {
   // Pages of their own in the middle of addresses that nothing else is mapped to. Source: CUDA
   // Driver API, "Virtual Memory Management".
   Result<Buffer> allocate_apart(int64_t bytes) override {
-    const CUmemProperties properties{.place = {.device = gpu_}};
+    CUmemProperties properties{.handles = kMemoryAsFile, .place = {.device = gpu_}};
     size_t page = 0;
     const bool able = cuda_.cuMemGetAllocationGranularity(&page, &properties, 0) == 0 && page > 0;
     if (!able) return allocate(bytes);
     const size_t size = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + page - 1) / page * page;
-    const auto range = std::make_shared<Range>(cuda_, size, page);
-    if (!range->map(properties)) return allocate(bytes);
+    auto range = std::make_shared<Range>(cuda_, size, page);
+    if (!range->map(properties)) {  // also where no file may stand for memory
+      properties.handles = 0;
+      range = std::make_shared<Range>(cuda_, size, page);
+      if (!range->map(properties)) return allocate(bytes);
+    }
     std::shared_ptr<void> owner(nullptr, [this, range](void*) { (void)synchronize(); });
     return Buffer(std::move(owner), reinterpret_cast<void*>(range->begin()),
                   static_cast<int64_t>(size));

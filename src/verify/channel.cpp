@@ -1,6 +1,10 @@
 #include "verify/channel.h"
+#include <poll.h>
+#include <sys/socket.h>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -48,5 +52,44 @@ std::optional<json> message_of(std::span<const uint8_t> bytes) {
   }
   if (!made.is_object()) return std::nullopt;
   return made;
+}
+
+namespace {
+// A message of one byte, with room for a file beside it.
+struct FileMessage {
+  char byte = 0;
+  iovec bytes{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> room{};
+  msghdr header{};
+
+  FileMessage() {
+    header.msg_iov = &bytes;
+    header.msg_iovlen = 1;
+    header.msg_control = room.data();
+    header.msg_controllen = room.size();
+  }
+};
+}  // namespace
+
+void Channel::send_file(int file) {
+  FileMessage message;
+  cmsghdr* const beside = CMSG_FIRSTHDR(&message.header);
+  beside->cmsg_level = SOL_SOCKET;
+  beside->cmsg_type = SCM_RIGHTS;
+  beside->cmsg_len = CMSG_LEN(sizeof file);
+  std::memcpy(CMSG_DATA(beside), &file, sizeof file);
+  ::sendmsg(fd_, &message.header, MSG_NOSIGNAL);
+}
+
+int Channel::receive_file(int ms) {
+  pollfd polled{fd_, POLLIN, 0};
+  FileMessage message;
+  if (::poll(&polled, 1, ms) <= 0) return -1;
+  if (::recvmsg(fd_, &message.header, MSG_CMSG_CLOEXEC) <= 0) return -1;
+  const cmsghdr* const beside = CMSG_FIRSTHDR(&message.header);
+  if (!beside || beside->cmsg_type != SCM_RIGHTS) return -1;
+  int file = -1;
+  std::memcpy(&file, CMSG_DATA(beside), sizeof file);
+  return file;
 }
 }  // namespace warploom::verify

@@ -92,6 +92,10 @@ class Channel {
     return message;
   }
 
+  // An open file, behind a message that says what it is; -1 when none comes.
+  void send_file(int file);
+  int receive_file(int ms);
+
   bool closed() const { return closed_; }
 
   // What came was no message, or did not come to its end: the other side need not be gone.

@@ -94,6 +94,7 @@ struct Verdict {
   runtime::Noise noise;  // of the machine, meanwhile
   double floor_us = 0;   // the physical floor
   double judge_ms = 0;   // what judging took beyond the calls themselves
+  std::string truth;     // where FP64 was evaluated, as Ready has it
   std::string sandbox;   // what held the candidate: "no system calls (seccomp), …"; on a GPU "no
                          // host code"
   // The families of inputs that were in force, each with what it showed.
@@ -138,13 +139,14 @@ struct Ready {
   std::string device;
   std::string arch;
   std::string environment;
+  std::string truth;        // where FP64 is evaluated: "the GPU", or "CPU cores" and why
   std::string reference;    // its name; empty: none
   double reference_us = 0;  // a first, quick figure
   double reference_error = -1;
   std::string reference_choice;              // of several ways to make it (vendor/make.h)
   std::vector<std::string> reference_notes;  // those that failed or were wrong, and why
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ready, device, arch, environment, reference, reference_us,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ready, device, arch, environment, truth, reference, reference_us,
                                    reference_error, reference_choice, reference_notes)
 
 class Evaluator {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 #include "base/dtype.h"
+#include "base/hash.h"
 #include "base/integers.h"
 #include "base/random.h"
 #include "base/rows.h"
@@ -54,16 +55,8 @@ constexpr int32_t kBellMiddle = 131070;          // its mean
 constexpr int32_t kBellFive = 189186;            // five deviations
 
 enum class Shape : uint8_t {
-  bell,
-  outliers,
-  unit,
-  signs,
-  ends,
-  whole_range,
-  ties,
-  magnitudes,
-  infinities,
-  nans
+#define WARPLOOM_INPUT_SHAPE(name) name,
+#include "verify/input_shapes.def"
 };
 
 struct Row {
@@ -390,6 +383,24 @@ void fill(const Stream& stream, void* out, int64_t begin, int64_t count, int thr
       store_values(stream.dtype, place, values.data(), some);
     }
   });
+}
+
+Drawing drawing_of(const Stream& stream) {
+  const Row& row = kRows[static_cast<size_t>(stream.family)];
+  const Lattice lattice = lattice_of(stream.dtype, stream.range);
+  const auto scale = static_cast<float>(stream.scale);
+  Drawing made{.shape = static_cast<int>(row.shape), .lattice = lattice};
+  const uint64_t of_tensor = static_cast<uint64_t>(stream.tensor) << 48;
+  made.state = stream.seed ^ of_tensor ^ hash64(name_of(stream.family));
+  made.is_whole = is_of_whole_range(stream);
+  made.to_ends = stream.family == InputFamily::ends || stream.family == InputFamily::whole_range;
+  made.shift = row.shift * kBellFive / 5;
+  made.outlier = row.shape == Shape::outliers ? outlier_of(stream.dtype) : 1;
+  made.deviation = row.shape == Shape::ends ? kBellScale : kBellScale * row.scale * scale;
+  const bool is_small = stream.elements < 8 * kOneIn;
+  if (made.outlier > 1 && is_small)
+    made.assured = static_cast<float>(made.outlier) * row.scale * scale;
+  return made;
 }
 
 double weight_scale(int64_t terms, double mean, double deviation, Dtype dtype) {

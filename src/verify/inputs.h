@@ -48,11 +48,6 @@ struct Stream {
 // Writes elements [begin, begin + count) to `out` on `threads` threads (0: one a core).
 void fill(const Stream& stream, void* out, int64_t begin, int64_t count, int threads = 0);
 
-// The power of two nearest to what makes a product of `terms` such weights as large as what they
-// are multiplied with: 1/(√terms·deviation
-// + terms·|mean|); 1 for one term, and for types of too few digits to be scaled.
-double weight_scale(int64_t terms, double mean, double deviation, Dtype dtype);
-
 // The numbers that an input of a range is drawn from, where these are so many: low, low + step, ..
 struct Lattice {
   double low = 0;
@@ -61,6 +56,27 @@ struct Lattice {
 
   double high() const { return low + (count - 1) * step; }
 };
+
+// A stream in the numbers that a kernel draws it by (resources/truth/draw.cu), but for what the
+// stream says itself.
+struct Drawing {
+  int shape = 0;          // of input_shapes.def, by its place
+  Lattice lattice = {};   // where its count is not 0 numbers are drawn from it
+  uint64_t state = 0;     // of a block's keys, before what the block adds
+  bool is_whole = false;  // integers of a type's whole range
+  bool to_ends = false;   // every other number of a lattice at an end of it, or beside
+  int shift = 0;          // of a bell: its middle, in its own steps
+  int outlier = 1;        // how many times as large an outlier is
+  float deviation = 1;    // what a step of the bell is
+  float assured = 0;      // the one outlier that a small tensor has; 0: none
+};
+
+Drawing drawing_of(const Stream& stream);
+
+// The power of two nearest to what makes a product of `terms` such weights as large as what they
+// are multiplied with: 1/(√terms·deviation
+// + terms·|mean|); 1 for one term, and for types of too few digits to be scaled.
+double weight_scale(int64_t terms, double mean, double deviation, Dtype dtype);
 
 Lattice lattice_of(Dtype dtype, const graph::Range& range);
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -25,7 +26,6 @@
 #include "verify/coverage.h"
 #include "verify/cpu_gate.h"
 #include "verify/evaluator.h"
-#include "verify/gpu_products.h"
 #include "verify/inputs.h"
 #include "verify/memory_group.h"
 #include "verify/oracle.h"
@@ -107,6 +107,7 @@ Result<int64_t> await_memory(const std::function<Result<int64_t>()>& free_memory
 Result<Ready> Judge::prepare() {
   const graph::Graph& graph = setup_.graph;
   WARPLOOM_TRY(device_, runtime::Executor::open(setup_.engine));
+  start_truth();
   if (setup_.engine == Engine::cpu) {
     here_ = std::move(device_);
     WARPLOOM_TRY(auto runner, Runner::open(*here_));
@@ -125,21 +126,20 @@ Result<Ready> Judge::prepare() {
     auto& projection = projections_.emplace_back();
     if (wide) projection = graph::project(graph, static_cast<int>(i), setup_.seed);
   }
-  const auto multiplies = [](const graph::Node& node) {
-    return graph::multiplies(class_of(node.op));
-  };
-  if (!here_ && std::ranges::any_of(graph.nodes, multiplies))
-    truth_options_.products = gpu_products();
+  for (int n = 0; n < static_cast<int>(graph.outputs.size()); ++n)
+    rows_ += graph::rows_of(graph, n).count;
   WARPLOOM_CHECK(reserve_memory());
   WARPLOOM_TRY(outputs_, make_outputs(*device_));
+  await_truth();
   const runtime::DeviceInfo& info = device_->info();
-  Ready ready{info.name, info.arch, info.driver};
+  Ready ready{info.name, info.arch, info.driver, truth_by_};
   if (!setup_.reference) return ready;
 
   vendor_outputs_ = outputs_;
   if (!shared_outputs_)
     WARPLOOM_TRY(vendor_outputs_, make_outputs(here()));  // which a candidate does not see
   WARPLOOM_CHECK(choose_reference(ready));
+  ready.truth = truth_by_;
   return ready;
 }
 
@@ -272,10 +272,16 @@ Verdict Judge::judge(const Request& request) {
   Verdict verdict;
   calls_ms_ = 0;
   const auto start = Clock::now();
-  const Status judged = judge_into(request, verdict);
+  Status judged = judge_into(request, verdict);
+  if (!judged && truth_lost_) {  // once more, with the truth of this machine's cores
+    give_up_truth(*std::exchange(truth_lost_, std::nullopt));
+    verdict = {};
+    judged = judge_into(request, verdict);
+  }
   verdict.judge_ms = ms_since(start) - calls_ms_;
   verdict.accepted = judged.has_value();
   if (!judged) verdict.error_found = judged.error();
+  verdict.truth = truth_by_;
   verdict.sandbox = runner_ ? runner_->sandbox() : "no host code";
   if (request.foreign)
     verdict.sandbox += fmt::format("; its compiler: {}; {}", runtime::compiler_confinement(),

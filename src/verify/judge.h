@@ -13,6 +13,7 @@
 #include "graph/parallel.h"
 #include "runtime/timing.h"
 #include "vendor/make.h"
+#include "verify/device_truth.h"
 #include "verify/evaluator.h"
 #include "verify/gpu_scrub.h"
 #include "verify/oracle.h"
@@ -59,8 +60,9 @@ inline constexpr double kMostSums = 1e9;
 // Outputs that are downloaded and scanned whole in a screening.
 inline constexpr int64_t kScanBytes = 256LL << 20;
 
-// The five files judge*.cpp: setting up and judging; inputs, and what runs on them; the reference;
-// checks; timing.
+// The files judge*.cpp: setting up and judging; inputs, and what runs on them; the reference;
+// checks; timing; and truth, which is a GPU's where there is one and it can (device_truth.h), else
+// that of this machine's cores (oracle.h): judge_truth.cpp chooses.
 class Judge {
  public:
   Judge(Setup setup, Announce announce)
@@ -83,6 +85,7 @@ class Judge {
     std::vector<std::vector<uint64_t>> hashes;  // of each tensor's pieces
     Truth truth;
     Truth looked_at;  // of those that only timed calls are made on: some rows
+    int set = -1;     // in the process of the GPU's truth; -1: what is above holds bytes and truth
     double vendor_error = -1;
     std::optional<uint64_t> output_hash;  // of the outputs that the candidate made of them first
   };
@@ -108,6 +111,29 @@ class Judge {
   };
 
   Status reserve_memory();
+
+  // Truth (judge_truth.cpp).
+  void start_truth();
+  void await_truth();
+  void give_up_truth(const Error& why);
+
+  bool is_on_gpu(const Inputs& inputs) const { return truth_ && inputs.set >= 0; }
+
+  static std::vector<Looked> looked(const Tensors& tensors);
+
+  // What was asked of it, noted where it failed: that is no fault of a candidate's.
+  template <class T> Result<T> told(Result<T> answer) {
+    if (!answer) truth_lost_ = answer.error();
+    return answer;
+  }
+
+  Status draw(Inputs& made, uint64_t seed);
+  Status make_truth(Inputs& made, uint64_t seed, double budget_ms);
+  // What is known of what the outputs should be, or of part of it (CompareScope), held against
+  // them.
+  Status compare_outputs(std::vector<Comparison>& seen, const Tensors& outputs,
+                         const Inputs& inputs, std::span<const Block> blocks,
+                         const CompareScope& scope = {});
 
   // A way to compute the graph without a candidate.
   struct Reference {
@@ -221,6 +247,7 @@ class Judge {
   };
 
   Status check_ring();
+  Status check_whole(const Set& set);
   Result<Turns> take_turns(const Contest& contest);
   Status second_clock(Contest contest);
   Result<Contest> contest_of(std::vector<Contender>& contenders, const Request& request);
@@ -234,6 +261,12 @@ class Judge {
 
   Setup setup_;
   Announce announce_;
+  std::unique_ptr<DeviceTruth> truth_;  // null: this machine's cores
+  std::optional<Error> truth_lost_;     // why it is no more to be asked
+  std::string truth_by_ = "CPU cores";  // for verdicts
+  int sets_ = 0;                        // of inputs that were drawn there
+  int64_t rows_ = 0;                    // of all outputs
+  std::shared_ptr<Inputs> fresh_;       // for calls on inputs of their own
   // What candidates read: the graph's inputs, then its constants.
   std::vector<graph::TensorId> given_;
 

@@ -30,12 +30,11 @@ const std::string kPlace = "one of many calls";
 Status Judge::check_fresh(const Contender& candidate, Set& set, uint64_t seed) {
   Inputs& inputs = *set.inputs;
   WARPLOOM_CHECK(fill_inputs(inputs, seed));
-  WARPLOOM_TRY(inputs.truth, sample_truth(setup_.graph, inputs.bytes, seed, setup_.flops, HUGE_VAL,
-                                          options_for(inputs.family)));
+  WARPLOOM_CHECK(make_truth(inputs, seed, HUGE_VAL));
   WARPLOOM_CHECK(run(candidate, set));
   WARPLOOM_CHECK(check_run(candidate, set, false));
   std::vector<Comparison> seen;
-  WARPLOOM_CHECK(compare_blocks(seen, set.outputs, inputs.truth.blocks, inputs.family));
+  WARPLOOM_CHECK(compare_outputs(seen, set.outputs, inputs, inputs.truth.blocks));
   for (size_t n = 0; n < seen.size(); ++n) {
     Tolerance tolerance = tolerances_[n];
     tolerance.frobenius = HUGE_VAL;  // each element's bound holds; the norm's was held before
@@ -66,7 +65,8 @@ Status Judge::check_again(const Contender& candidate, const Request& request, bo
   int64_t calls = 0;
   int64_t inputs = 0;  // that calls were on, other than those of the families
   int64_t wanted = 0;
-  Set fresh{std::make_shared<Inputs>(), outputs_, vendor_outputs_};
+  if (!fresh_) fresh_ = std::make_shared<Inputs>();
+  Set fresh{fresh_, outputs_, vendor_outputs_};
   fresh.inputs->family = kScreening[0];
   bool by_truth = setup_.flops <= kCheapFlops && 3 * input_bytes_ <= kKeepBytes;
   if (by_truth) {

@@ -44,15 +44,19 @@ Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) 
     WARPLOOM_CHECK(check_guards(*device_, set.outputs[i], output(i).name));
   for (const auto& [name, workspace] : candidate.workspaces)
     WARPLOOM_CHECK(check_guards(*device_, workspace, name));
-  for (size_t i = 0; i < given_.size(); ++i) {
-    const std::string& name = setup_.graph.tensor(given_[i]).name;
-    WARPLOOM_CHECK(check_guards(*device_, set.inputs->tensors[i], name));
+  const auto name_of_input = [&](size_t i) { return setup_.graph.tensor(given_[i]).name; };
+  std::optional<size_t> changed;
+  if (is_on_gpu(*set.inputs))
+    WARPLOOM_TRY(changed, told(truth_->changed(set.inputs->set, looked(set.inputs->tensors))));
+  for (size_t i = 0; i < given_.size() && !changed; ++i) {
+    WARPLOOM_CHECK(check_guards(*device_, set.inputs->tensors[i], name_of_input(i)));
+    if (is_on_gpu(*set.inputs)) continue;
     WARPLOOM_TRY(const bool unchanged, is_unchanged(i, set, whole));
-    if (!unchanged)
-      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name,
-                   "the input as it was", "other bytes"});
+    if (!unchanged) changed = i;
   }
-  return ok();
+  if (!changed) return ok();
+  return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input",
+               name_of_input(*changed), "the input as it was", "other bytes"});
 }
 
 Result<bool> Judge::is_unchanged(size_t input, const Set& set, bool whole) {
@@ -247,7 +251,7 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   Evidence evidence{.family = inputs.family,
                     .seed = setup_.seed,
                     .reference_error = inputs.vendor_error,
-                    .rows = inputs.truth.rows};
+                    .rows = rows_};
   int64_t held = 0;
   std::vector<Comparison> seen;
   const auto compared = [&](std::span<const Block> blocks) -> Status {
@@ -258,7 +262,13 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
     }
     return compare_blocks(seen, set.outputs, blocks, inputs.family);
   };
-  WARPLOOM_CHECK(compared(inputs.truth.blocks));
+  if (is_on_gpu(inputs)) {
+    held = rows_;
+    evidence.rows_checked = rows_;
+    WARPLOOM_CHECK(compare_outputs(seen, set.outputs, inputs, {}));
+  } else {
+    WARPLOOM_CHECK(compared(inputs.truth.blocks));
+  }
   for (const auto& rows : request.whole ? inputs.truth.missing : std::vector<RowRange>()) {
     if (ms_since(start) > check_ms) break;
     WARPLOOM_TRY(const Block block,

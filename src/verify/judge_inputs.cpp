@@ -33,11 +33,15 @@ Status Judge::fill_inputs(Inputs& made, uint64_t seed) {
   made.host.resize(given_.size());
   made.bytes.clear();
   made.hashes.clear();
+  for (size_t i = 0; i < given_.size(); ++i) {
+    const int64_t bytes = graph::byte_count(setup_.graph.tensor(given_[i]));
+    if (!made.tensors[i].data) WARPLOOM_TRY(made.tensors[i], allocate_guarded(*device_, bytes));
+  }
+  if (truth_) return draw(made, seed);
   const std::vector<Stream> streams = streams_of(setup_.graph, made.family, seed, setup_.ranges);
   for (size_t i = 0; i < given_.size(); ++i) {
     const graph::Tensor& tensor = setup_.graph.tensor(given_[i]);
-    runtime::Buffer& data = made.tensors[i].data;
-    if (!data) WARPLOOM_TRY(made.tensors[i], allocate_guarded(*device_, graph::byte_count(tensor)));
+    const runtime::Buffer& data = made.tensors[i].data;
     if (setup_.engine == Engine::cuda) made.host[i].resize(data.bytes());
     std::byte* to = made.host[i].data();
     if (setup_.engine == Engine::cpu) to = static_cast<std::byte*>(data.address());
@@ -62,18 +66,24 @@ Status Judge::fill_inputs(Inputs& made, uint64_t seed) {
 Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   for (const auto& inputs : kept_)
     if (inputs->family == family) return Set{inputs, outputs_, vendor_outputs_};
-  const graph::Graph& graph = setup_.graph;
   auto made = std::make_shared<Inputs>();
   made->family = family;
   const int64_t families = std::ssize(kept_) + 1;
   if (!kept_.empty() && families * input_bytes_ > kKeepBytes) {
     made->tensors = std::move(kept_.back()->tensors);
     made->host = std::move(kept_.back()->host);
+    made->set = std::exchange(kept_.back()->set, -1);
     kept_.pop_back();
   }
-  WARPLOOM_CHECK(fill_inputs(*made, setup_.seed));
-  WARPLOOM_TRY(made->truth, sample_truth(graph, made->bytes, setup_.seed, setup_.flops, check_ms,
-                                         options_for(family)));
+  Status done = fill_inputs(*made, setup_.seed);
+  if (done) done = make_truth(*made, setup_.seed, check_ms);
+  if (!done && truth_) {  // what the GPU cannot do, or has no room for, cores do
+    give_up_truth(done.error());
+    made->set = -1;
+    WARPLOOM_CHECK(fill_inputs(*made, setup_.seed));
+    done = make_truth(*made, setup_.seed, check_ms);
+  }
+  WARPLOOM_CHECK(done);
   if (!made->truth.missing.empty()) WARPLOOM_TRY(made->truth.sums, sums_of(*made));
   if (vendor_.kernel.bind && by_libraries_ && !is_wide(family)) {
     // Its own error on these inputs, which the fp32 track allows candidates as well.

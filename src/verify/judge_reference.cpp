@@ -47,8 +47,8 @@ bool is_plain(const runtime::Runnable& kernel) {
 Result<std::optional<double>> Judge::error_of_reference(const Set& set) {
   std::vector<Comparison> seen;
   WARPLOOM_CHECK(run(vendor_, set));
-  WARPLOOM_CHECK(
-      compare_blocks(seen, vendor_outputs_, set.inputs->truth.blocks, set.inputs->family));
+  const Inputs& inputs = *set.inputs;
+  WARPLOOM_CHECK(compare_outputs(seen, vendor_outputs_, inputs, inputs.truth.blocks));
   double error = 0;
   for (const Comparison& output : seen) {
     if (output.unwritten.count > 0 || output.nonfinite.count > 0) return std::nullopt;
@@ -60,8 +60,8 @@ Result<std::optional<double>> Judge::error_of_reference(const Set& set) {
 Result<std::string> Judge::fault_of_reference(const Set& set) {
   std::vector<Comparison> seen;
   WARPLOOM_CHECK(run(vendor_, set));
-  WARPLOOM_CHECK(
-      compare_blocks(seen, vendor_outputs_, set.inputs->truth.blocks, set.inputs->family));
+  const Inputs& inputs = *set.inputs;
+  WARPLOOM_CHECK(compare_outputs(seen, vendor_outputs_, inputs, inputs.truth.blocks));
   for (size_t n = 0; n < seen.size(); ++n) {
     const Comparison& output = seen[n];
     if (output.unwritten.count > 0)

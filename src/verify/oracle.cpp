@@ -41,8 +41,8 @@ std::vector<int64_t> scattered(int64_t count, size_t wanted, Random& random) {
   }
   return order;
 }
+}  // namespace
 
-// How many operators take the larger or the smaller of numbers.
 int64_t choices_in(const graph::Graph& graph) {
   using graph::OpKind;
   constexpr OpKind kChoices[] = {OpKind::Max,       OpKind::Min,       OpKind::Clip,
@@ -53,7 +53,6 @@ int64_t choices_in(const graph::Graph& graph) {
     return std::ranges::find(kChoices, node.op) != std::end(kChoices);
   });
 }
-}  // namespace
 
 Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
                              const RowRange& rows, const graph::EvalOptions& options) {

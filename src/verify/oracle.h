@@ -45,6 +45,9 @@ struct Block : graph::ValueAndMagnitude {
 Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
                              const RowRange& rows, const graph::EvalOptions& options);
 
+// How many operators take the larger or the smaller of numbers.
+int64_t choices_in(const graph::Graph& graph);
+
 struct Truth {
   std::vector<Block> blocks;
   std::vector<RowRange> missing;  // what the blocks lack, to be made by evaluate_block, in an order

@@ -33,14 +33,12 @@ void from_json(const json& in, InputFamily& family) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Evidence, family, seed, error, max_error, bound,
                                                 worst_ratio, reference_error, sums_checked,
                                                 rows_checked, rows, undetermined)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Verdict, accepted, error, max_error,
-                                                reference_error, median_us, low_us, high_us,
-                                                reference_us, reference_low_us, reference_high_us,
-                                                reference_dropped, prepare_us, prepare_bytes, path,
-                                                time_is_bound, strict_us, strict_low_us,
-                                                strict_high_us, overhead_us, overhead_spread_us,
-                                                samples, repeats, floor_us, judge_ms, sandbox,
-                                                evidence, not_promised, whole_calls, whole_inputs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
+    Verdict, accepted, error, max_error, reference_error, median_us, low_us, high_us, reference_us,
+    reference_low_us, reference_high_us, reference_dropped, prepare_us, prepare_bytes, path,
+    time_is_bound, strict_us, strict_low_us, strict_high_us, overhead_us, overhead_spread_us,
+    samples, repeats, floor_us, judge_ms, truth, sandbox, evidence, not_promised, whole_calls,
+    whole_inputs)
 
 namespace {
 // Figures that are above 0 wherever they are known.

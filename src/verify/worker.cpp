@@ -18,6 +18,7 @@
 #include "runtime/compile.h"
 #include "verify/cell.h"
 #include "verify/channel.h"
+#include "verify/device_truth.h"
 #include "verify/evaluator.h"
 #include "verify/gpu_products.h"
 #include "verify/judge.h"
@@ -82,11 +83,16 @@ int serve(Channel& channel) {
   }
   ::_exit(status);  // static destructors of a process that ran foreign code are not to be trusted
 }
+
+int truth_on_gpu(Channel& channel, char* memory) {
+  return truth_for(channel, memory, Engine::cuda);
+}
 }  // namespace
 
 bool evaluator_main(int argc, char** argv, int* status) {
   return runtime::compiler_main(argc, argv, status) || cell_main(argc, argv, status) ||
          peer_main(kEvaluateCommand, 4, argc, argv, status, evaluator) ||
-         peer_main(kMultiplyCommand, 5, argc, argv, status, multiply_for);
+         peer_main(kMultiplyCommand, 5, argc, argv, status, multiply_for) ||
+         peer_main(kTruthCommand, 5, argc, argv, status, truth_on_gpu);
 }
 }  // namespace warploom::verify

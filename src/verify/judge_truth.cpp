@@ -1,0 +1,96 @@
+// Where truth comes from: the GPU, by a process of its own, or this machine's cores.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "verify/device_truth.h"
+#include "verify/gpu_products.h"
+#include "verify/judge.h"
+#include "verify/oracle.h"
+#include "verify/tolerance.h"
+#include "verify/truth_engine.h"
+
+namespace warploom::verify {
+// As early as can be: its context takes as long to make as ours.
+void Judge::start_truth() {
+  if (setup_.engine != Engine::cuda) return;
+  const char* const wanted = std::getenv("WARPLOOM_TRUTH");
+  if (wanted && std::string_view(wanted) == "cpu")
+    return give_up_truth({ErrorCode::kInternal, "WARPLOOM_TRUTH=cpu"});
+  auto started = DeviceTruth::start(setup_, *device_);
+  if (started)
+    truth_ = *std::move(started);
+  else
+    give_up_truth(started.error());
+}
+
+void Judge::await_truth() {
+  if (!truth_) return;
+  truth_by_ = "the GPU";
+  if (const Status ready = truth_->await(); !ready) give_up_truth(ready.error());
+}
+
+// What it holds is forgotten: sets of inputs are drawn anew, and evaluated here.
+void Judge::give_up_truth(const Error& why) {
+  truth_.reset();
+  truth_lost_.reset();
+  truth_by_ = "CPU cores: " + why.message;
+  if (!why.found.empty()) truth_by_ += " (" + why.found + ")";
+  kept_.clear();
+  ring_.clear();
+  fresh_.reset();
+  const auto multiplies = [](const graph::Node& node) {
+    return graph::multiplies(class_of(node.op));
+  };
+  if (std::ranges::any_of(setup_.graph.nodes, multiplies)) truth_options_.products = gpu_products();
+}
+
+std::vector<Looked> Judge::looked(const Tensors& tensors) {
+  std::vector<Looked> all;
+  for (const Guarded& tensor : tensors) all.push_back({tensor.whole, tensor.data});
+  return all;
+}
+
+// Inputs on the GPU, where their buffers are made; constants come from here.
+Status Judge::draw(Inputs& made, uint64_t seed) {
+  const size_t inputs = setup_.graph.inputs.size();
+  for (size_t i = inputs; i < given_.size(); ++i) {
+    const auto& constant = *setup_.graph.tensor(given_[i]).constant;
+    WARPLOOM_CHECK(device_->upload(made.tensors[i].data, constant.data(), std::ssize(constant)));
+  }
+  if (made.set < 0) made.set = sets_++;
+  std::vector<Looked> to = looked(made.tensors);
+  to.resize(inputs);
+  const Status drawn = truth_->draw(made.set, made.family, seed, to);
+  // For want of memory others may do.
+  if (!drawn && drawn.error().code != ErrorCode::kOutOfMemory) truth_lost_ = drawn.error();
+  return drawn;
+}
+
+Status Judge::make_truth(Inputs& made, uint64_t seed, double budget_ms) {
+  if (is_on_gpu(made)) {
+    const Status prepared = truth_->prepare(made.set);
+    if (!prepared) truth_lost_ = prepared.error();
+    return prepared;
+  }
+  WARPLOOM_TRY(made.truth, sample_truth(setup_.graph, made.bytes, seed, setup_.flops, budget_ms,
+                                        options_for(made.family)));
+  return ok();
+}
+
+Status Judge::compare_outputs(std::vector<Comparison>& seen, const Tensors& outputs,
+                              const Inputs& inputs, std::span<const Block> blocks,
+                              const CompareScope& scope) {
+  if (!is_on_gpu(inputs)) return compare_blocks(seen, outputs, blocks, inputs.family);
+  WARPLOOM_TRY(seen, told(truth_->compare(inputs.set, looked(outputs), scope)));
+  return ok();
+}
+}  // namespace warploom::verify

@@ -1,0 +1,54 @@
+// TruthKernels: the kernels of resources/truth/ on a device, by their names, each told what to do
+// by a record of resources/truth/tasks.h. Their text is the same for both engines: tests hold it to
+// the CPU's oracle where there is no GPU. Within the room only.
+//
+//   WARPLOOM_TRY(TruthKernels kernels, TruthKernels::load(device));
+//   WARPLOOM_CHECK(kernels.launch("truth_copy", task));    // behind what was launched before
+//
+// The element types and the value operations of the text are made of their lists (base/dtype.def,
+// base/value_ops.def): what an operation means is said there alone.
+//
+// Errors: the compiler's (runtime/compile.h) and the executor's.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include "codegen/launch_list.h"
+#include "runtime/executor.h"
+
+namespace warploom::verify {
+namespace tasks {
+#include "../../resources/truth/tasks.h"
+}  // namespace tasks
+
+inline int64_t address_of(const runtime::Buffer& buffer) {
+  return reinterpret_cast<int64_t>(buffer.address());
+}
+
+class TruthKernels {
+ public:
+  static Result<TruthKernels> load(runtime::Executor& device);
+
+  template <class Task> Status launch(const char* kernel, const Task& task) {
+    WARPLOOM_CHECK(device_->upload(task_, &task, sizeof task));
+    return call(kernel);
+  }
+
+  int64_t blocks() const { return blocks_; }  // that each kernel has
+
+ private:
+  explicit TruthKernels(runtime::Executor& device) : device_(&device) {}
+
+  Status call(const std::string& kernel);
+
+  runtime::Executor* device_;
+  runtime::Buffer task_;
+  LaunchList list_;
+  runtime::Binary binary_;
+  std::map<std::string, runtime::Call> calls_;  // of those that were launched
+  int64_t blocks_ = 0;
+};
+
+// All kernels for an engine, of so many blocks each.
+LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks);
+}  // namespace warploom::verify

@@ -1,0 +1,277 @@
+// Outputs held against the truth as a GPU does it (resources/truth/compare.cu), and the process
+// that does so (verify/device_truth.h): here on this machine's cores.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+#include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "host_truth.h"
+#include "runtime/compilers.h"
+#include "runtime/executor.h"
+#include "verify/device_truth.h"
+#include "verify/inputs.h"
+#include "verify/tolerance.h"
+#include "verify/truth_engine.h"
+
+namespace warploom::verify {
+namespace {
+using graph::Builder, graph::OpKind;
+
+class TruthCompares : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ::setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1);
+    if (runtime::find_cpu_compiler()) device_ = *runtime::Executor::open(Engine::cpu);
+  }
+
+  static void TearDownTestSuite() { device_.reset(); }
+
+  void SetUp() override {
+    if (!device_) GTEST_SKIP() << "no C++ compiler here";
+    ::setenv(kHostTruth, "1", 1);
+  }
+
+  void TearDown() override { ::unsetenv(kHostTruth); }
+
+  static runtime::Buffer buffer(int64_t bytes) { return *device_->allocate(bytes); }
+
+  inline static ScratchFolder cache_{"truth-compare-test"};
+  inline static std::unique_ptr<runtime::Executor> device_;
+};
+
+graph::Graph cast_graph(Dtype to, graph::Shape shape) {
+  Builder builder("cast");
+  const auto x = builder.input("x", Dtype::f32, std::move(shape));
+  builder.output(builder.add(OpKind::Cast, {builder.add(OpKind::Exp, {x})},
+                             {{"to", int64_t{onnx_type_of(to)}}}));
+  return *builder.finish();
+}
+
+graph::Graph relu_graph() {
+  Builder builder("relu");
+  builder.output(builder.add(OpKind::Relu, {builder.input("x", Dtype::f32, {40, 70})}));
+  return *builder.finish();
+}
+
+// The truth as the type holds it.
+std::vector<std::byte> stored(const graph::ValueAndMagnitude& truth, Dtype dtype) {
+  const size_t count = truth.value.size();
+  std::vector<std::byte> bytes(count * static_cast<size_t>(bytes_of(dtype)));
+  for (size_t i = 0; i < count; ++i) store_from_double(dtype, bytes.data(), i, truth.value[i]);
+  return bytes;
+}
+
+void expect_equal(const Comparison& wanted, const Comparison& found, const std::string& what) {
+  const auto near = [&](double a, double b) {
+    EXPECT_TRUE(a == b || std::abs(a - b) <= 1e-9 * std::abs(a)) << what << ": " << a << ", " << b;
+  };
+  near(wanted.error_squares, found.error_squares);
+  near(wanted.reference_squares, found.reference_squares);
+  near(wanted.reference_fourths, found.reference_fourths);
+  near(wanted.magnitude_squares, found.magnitude_squares);
+  near(wanted.magnitude_fourths, found.magnitude_fourths);
+  near(wanted.largest_error, found.largest_error);
+  near(wanted.largest_reference, found.largest_reference);
+  near(wanted.worst.ratio, found.worst.ratio);
+  EXPECT_EQ(wanted.worst.index, found.worst.index) << what;
+  EXPECT_EQ(wanted.compared, found.compared) << what;
+  EXPECT_EQ(wanted.undetermined, found.undetermined) << what;
+  EXPECT_EQ(wanted.all_zero, found.all_zero) << what;
+  EXPECT_EQ(wanted.zero_expected, found.zero_expected) << what;
+  EXPECT_EQ(wanted.beyond, found.beyond) << what;
+  const auto marks = [&](const Comparison::Marks& a, const Comparison::Marks& b) {
+    EXPECT_EQ(a.count, b.count) << what;
+    if (a.count > 0) {
+      EXPECT_EQ(a.first, b.first) << what;
+    }
+  };
+  marks(wanted.nonfinite, found.nonfinite);
+  marks(wanted.unwritten, found.unwritten);
+  marks(wanted.lost_nan, found.lost_nan);
+  marks(wanted.lost_infinity, found.lost_infinity);
+}
+
+// A few elements of every kind of wrong.
+void spoil(std::vector<std::byte>& bytes, Dtype dtype) {
+  const double kinds[] = {
+      std::numeric_limits<double>::quiet_NaN(), HUGE_VAL, -HUGE_VAL, 0, 1, 1e30};
+  const auto size = static_cast<size_t>(bytes_of(dtype));
+  const size_t count = bytes.size() / size;
+  Random random(5, "spoiled");
+  for (size_t i = 0; i < 60; ++i) {
+    const size_t at = random.below(count);
+    store_from_double(dtype, bytes.data(), at, kinds[i % std::size(kinds)]);
+  }
+  for (size_t i = 0; i < 9; ++i) {
+    const size_t at = random.below(count) * size;
+    for (size_t b = 0; b < size; ++b)
+      bytes[at + b] = static_cast<std::byte>(runtime::kPoison >> 8 * (b % 4));
+  }
+}
+
+TEST_F(TruthCompares, SeeWhatTheCpuSees) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::e4m3, Dtype::f64,
+                            Dtype::i32, Dtype::i64, Dtype::u8}) {
+    const graph::Graph graph = cast_graph(dtype, {30, 77});
+    auto engine = TruthEngine::make(*device_, graph, Track::fp32);
+    ASSERT_TRUE(engine) << describe(engine.error());
+    for (const InputFamily family :
+         {InputFamily::normal, InputFamily::outliers, InputFamily::ends}) {
+      ASSERT_TRUE((*engine)->draw(0, family, 9));
+      const auto truth = (*engine)->truth(0, 0, 0, 30);
+      ASSERT_TRUE(truth) << describe(truth.error());
+      for (const bool spoiled : {false, true}) {
+        std::vector<std::byte> bytes = stored(*truth, dtype);
+        if (spoiled) spoil(bytes, dtype);
+        const auto size = std::ssize(bytes);
+        const runtime::Buffer found = buffer(size);
+        ASSERT_TRUE(device_->upload(found, bytes.data(), size));
+        const auto seen = (*engine)->compare(0, {&found, 1});
+        ASSERT_TRUE(seen) << describe(seen.error());
+        Comparison wanted;
+        const auto count = std::ssize(truth->value);
+        if (is_integer(dtype))
+          compare_integers(wanted, dtype, bytes.data(), truth->integers.data(), 0, count);
+        else
+          compare(wanted, tolerance_of(graph, Track::fp32, 0), dtype, bytes.data(),
+                  truth->value.data(), truth->magnitude.data(), 0, count, truth->marked);
+        const std::string what =
+            fmt::format("{}, {}, spoiled {}", name_of(dtype), name_of(family), spoiled);
+        expect_equal(wanted, (*seen)[0], what);
+      }
+    }
+  }
+}
+
+// Of NaN a kernel may make NaN, as IEEE says, or 0, as C's fmax does: nothing else.
+TEST_F(TruthCompares, TakeANanThatAChoiceDrops) {
+  const graph::Graph graph = relu_graph();
+  auto engine = TruthEngine::make(*device_, graph, Track::fp32);
+  ASSERT_TRUE(engine) << describe(engine.error());
+  ASSERT_TRUE((*engine)->draw(0, InputFamily::nans, 9));
+  const auto truth = (*engine)->truth(0, 0, 0, 40);
+  ASSERT_TRUE(truth);
+  ASSERT_TRUE(std::ranges::any_of(truth->value, [](double x) { return std::isnan(x); }));
+  for (const double instead : {std::numeric_limits<double>::quiet_NaN(), 0.0, 7.0}) {
+    graph::ValueAndMagnitude made = *truth;
+    for (double& value : made.value)
+      if (std::isnan(value)) value = instead;
+    const std::vector<std::byte> bytes = stored(made, Dtype::f32);
+    const runtime::Buffer found = buffer(std::ssize(bytes));
+    ASSERT_TRUE(device_->upload(found, bytes.data(), std::ssize(bytes)));
+    const auto seen = (*engine)->compare(0, {&found, 1});
+    ASSERT_TRUE(seen);
+    EXPECT_EQ((*seen)[0].worst.ratio <= 1, instead != 7.0) << instead;
+    EXPECT_EQ((*seen)[0].lost_nan.count, 0) << instead;
+  }
+}
+
+// A process of its own, and buffers here that it knows by way of the host's memory.
+struct Asked {
+  explicit Asked(runtime::Executor& device) {
+    const graph::Graph graph = relu_graph();
+    Setup setup{.graph = graph};
+    auto started = DeviceTruth::start(setup, device, {.transfer_bytes = 4096});
+    if (!started || !(*started)->await()) return;
+    truth = *std::move(started);
+    for (Looked* one : {&input, &output}) {
+      one->whole = *device.allocate(3 * 4096 + 40 * 70 * 4);
+      one->data = one->whole.slice(4096, 40 * 70 * 4);
+    }
+  }
+
+  // What the kernel would make.
+  void compute() const {
+    const auto* const x = static_cast<const float*>(input.data.address());
+    auto* const y = static_cast<float*>(output.data.address());
+    for (int64_t i = 0; i < 40 * 70; ++i) y[i] = x[i] > 0 ? x[i] : 0;
+  }
+
+  std::unique_ptr<DeviceTruth> truth;
+  Looked input;
+  Looked output;
+};
+
+TEST_F(TruthCompares, OfAnotherProcessAreOfTheseBuffers) {
+  const Asked asked(*device_);
+  ASSERT_TRUE(asked.truth);
+  ASSERT_TRUE(asked.truth->draw(0, InputFamily::normal, 3, {&asked.input, 1}));
+  asked.compute();
+  const auto seen = asked.truth->compare(0, {&asked.output, 1});
+  ASSERT_TRUE(seen) << describe(seen.error());
+  EXPECT_EQ((*seen)[0].compared, 40 * 70);
+  EXPECT_EQ((*seen)[0].error_squares, 0);
+  static_cast<float*>(asked.output.data.address())[2799] += 1;
+  const auto wrong = asked.truth->compare(0, {&asked.output, 1});
+  ASSERT_TRUE(wrong);
+  EXPECT_EQ((*wrong)[0].worst.index, 2799);
+}
+
+TEST_F(TruthCompares, OfAnotherProcessSeeAnInputThatWasWritten) {
+  const Asked asked(*device_);
+  ASSERT_TRUE(asked.truth);
+  ASSERT_TRUE(asked.truth->draw(0, InputFamily::normal, 3, {&asked.input, 1}));
+  const auto untouched = asked.truth->changed(0, {&asked.input, 1});
+  ASSERT_TRUE(untouched);
+  EXPECT_FALSE(untouched->has_value());
+  static_cast<float*>(asked.input.data.address())[2799] += 1;
+  const auto touched = asked.truth->changed(0, {&asked.input, 1});
+  ASSERT_TRUE(touched && touched->has_value());
+  EXPECT_EQ(**touched, 0u);
+}
+
+TEST_F(TruthCompares, OfAnotherProcessHashEveryByte) {
+  const Asked asked(*device_);
+  ASSERT_TRUE(asked.truth);
+  ASSERT_TRUE(asked.truth->draw(0, InputFamily::normal, 3, {&asked.input, 1}));
+  asked.compute();
+  const auto first = asked.truth->hash({&asked.output, 1});
+  const auto second = asked.truth->hash({&asked.output, 1});
+  static_cast<char*>(asked.output.data.address())[11'199] ^= 1;
+  const auto third = asked.truth->hash({&asked.output, 1});
+  ASSERT_TRUE(first && second && third);
+  EXPECT_EQ(*first, *second);
+  EXPECT_NE(*first, *third);
+}
+
+TEST_F(TruthCompares, OfAProcessThatEndsAreAnError) {
+  const verify::Setup setup{.graph = relu_graph()};
+  const auto started = DeviceTruth::start(setup, *device_, {.program = "/bin/false"});
+  ASSERT_TRUE(started);
+  const Status ready = (*started)->await();
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, ErrorCode::kEvaluatorLost);
+}
+
+// What a part of the elements shows, where the truth is not kept, is of the rows that the seed
+// says.
+TEST_F(TruthCompares, OfAPartAreOfThatPart) {
+  const graph::Graph graph = cast_graph(Dtype::f32, {3000, 100});
+  auto engine = TruthEngine::make(*device_, graph, Track::fp32);
+  ASSERT_TRUE(engine);
+  ASSERT_TRUE((*engine)->draw(0, InputFamily::normal, 9));
+  const runtime::Buffer found = buffer(3000 * 100 * 4);
+  ASSERT_TRUE(device_->fill(found, runtime::kPoison));
+  const auto part = (*engine)->compare(0, {&found, 1}, {.whole = false, .elements = 5000});
+  ASSERT_TRUE(part);
+  EXPECT_EQ((*part)[0].unwritten.count, 5000);
+  const auto all = (*engine)->compare(0, {&found, 1});
+  ASSERT_TRUE(all);
+  EXPECT_EQ((*all)[0].unwritten.count, 300'000);
+}
+}  // namespace
+}  // namespace warploom::verify

@@ -17,6 +17,7 @@
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "kernels/pieces/precision.h"
+#include "kernels/pieces/promotion.h"
 #include "kernels/pieces/threads_kernel.h"
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
@@ -91,7 +92,8 @@ template <Config Table> class MatmulThreads final : public Family {
     const int64_t most = promotes() ? 64 : 128;
     const bool fit_registers = accumulators >= 4 && accumulators <= most;
     checks.require(fit_registers, {F::block_m, F::block_n, F::tile_p, F::warps},
-                   "4 to 128 accumulators a thread, 64 when operands are split", accumulators);
+                   "4 to 128 accumulators a thread, 64 when operands are split or sums long",
+                   accumulators);
     checks.require(!s.pack_weights || c_.channel, {F::pack_weights},
                    "pack_weights=0 where nothing is a channel", 1);
     const int64_t element = bytes_of(c_.nest.loads[c_.a].dtype);
@@ -163,7 +165,14 @@ template <Config Table> class MatmulThreads final : public Family {
 
   int64_t channels() const { return c_.channel ? c_.nest.axes[*c_.channel] : 1; }
 
-  bool promotes() const { return p_.terms > 1 || in_blocks_; }
+  bool promotes() const { return p_.terms > 1 || in_blocks_ || chains(); }
+
+  // Whether sums of fused multiply-adds are so long that one after another they would lose too
+  // much.
+  bool chains() const {
+    const int64_t terms = TileCoord(c_.nest).count(c_.nest, c_.k);
+    return !kTensorCores && terms > 2 * promotion::kLongestChain;
+  }
 
   int64_t k_step() const { return kTensorCores ? 32 / bytes_of(p_.operand) : 4; }
 

@@ -2,7 +2,8 @@
 //
 // An accumulator has an element for each of the tile, along the reduced axis of the tile too; that
 // one is brought together at the end. Sums of floats are made in chains of at most 16 terms, which
-// are added up: the rounding error of one long chain would grow with the root of its length.
+// are added up: the rounding error of one long chain would grow with the root of its length. Of
+// many chains what these additions lose is carried on (promotion.h).
 //
 //   reduce add of 1000 terms    for from in 0 … 1000 by 16
 //                                 part ← 0; for i in from … from + 16: part ← part + term
@@ -35,6 +36,8 @@ class LoopReduction {
   void accumulate(size_t reduction);
   void join_tile(size_t reduction);
   void in_chain(const std::function<void()>& body);
+  bool is_sum(size_t reduction) const;  // of floats
+  TensorId part_of(size_t reduction);
   int64_t turns(size_t axis) const;
 
   LoopTile& t_;
@@ -45,5 +48,6 @@ class LoopReduction {
   std::vector<bool> operands_;  // by value
   std::function<void()> body_;
   bool in_chain_ = false;
+  bool compensates_;
 };
 }  // namespace warploom::kernels::direct

@@ -6,6 +6,7 @@
 #include "base/dtype.h"
 #include "kernels/config/configs.h"
 #include "kernels/config/constraints.h"
+#include "kernels/pieces/promotion.h"
 #include "kernels/pieces/wgmma_product.h"
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
@@ -66,6 +67,8 @@ void WgmmaProduct::check_loop(Kernel& checks, const WgmmaChoices& s) const {
   const bool one_atom = s.block_k * bytes_of(used.operand) <= 128;
   checks.require(used.operand != Dtype::tf32 || one_atom, {F::block_k, F::fp32_emulation},
                  "block_k of at most 128 bytes of tf32", s.block_k);
+  checks.require(used.terms == 1 || s.block_k <= promotion::kDeepestPart, {F::block_k},
+                 "stages of at most 96 terms of split operands", s.block_k);
   const bool emulates = s.fp32_emulation != Emulation::none;
   checks.require((precision.terms > 1) == emulates, {F::fp32_emulation},
                  "fp32_emulation=tf32x3 or fp16x3 for fp32 products, none for others",

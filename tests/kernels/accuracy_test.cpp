@@ -1,0 +1,202 @@
+// The fp32 track's law of sums: whatever a sum's length, where all terms have one sign every family
+// stays within 8 units of fp32 roundoff of FP64 (verify/tolerance.h, kFp32Floor), the relative
+// Frobenius error of the whole output. GPU families run on the emulator, whose matrix units round
+// as an H200's do; those of the CPU as they are.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
+#include "graph/track.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
+#include "runtime/compile.h"
+#include "runtime/emulate.h"
+#include "runtime/executor.h"
+#include "support/nets.h"
+#include "support/sample.h"
+#include "target/capabilities.h"
+#include "trials.h"
+
+namespace warploom::test {
+namespace {
+using graph::OpKind;
+using kernels::KernelConfig;
+using Bytes = std::vector<std::byte>;
+using Fields = std::map<std::string, int64_t>;
+
+constexpr double kAllowed = 4.8e-7;
+
+struct Sum {
+  std::string name;
+  std::string target;
+  graph::Graph graph;
+};
+
+// Of one sign: magnitudes of normal numbers, or numbers from 1 to 2, which differ less.
+enum class Inputs : uint8_t { magnitudes, shifted };
+
+std::vector<Bytes> inputs_of(const graph::Graph& graph, Inputs kind) {
+  std::vector<Bytes> all;
+  Random random(7, "accuracy");
+  for (const graph::TensorId id : graph.inputs) {
+    std::vector<float> values(static_cast<size_t>(graph::element_count(graph.tensor(id).shape)));
+    for (float& value : values) {
+      const double drawn = kind == Inputs::shifted ? 1 + random.uniform() : random.normal();
+      value = static_cast<float>(std::abs(drawn));
+    }
+    Bytes& bytes = all.emplace_back(values.size() * sizeof(float));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+  }
+  return all;
+}
+
+Result<Bytes> emulated(const LaunchList& list, std::vector<Bytes>& inputs) {
+  runtime::EmulatedBuffers buffers;
+  for (size_t i = 0; i < inputs.size(); ++i) buffers[list.inputs[i].name] = inputs[i];
+  Bytes output(static_cast<size_t>(list.outputs[0].bytes()), std::byte{0xff});
+  buffers[list.outputs[0].name] = output;
+  WARPLOOM_CHECK(runtime::emulate(list, buffers, {1}));
+  return output;
+}
+
+Result<Bytes> run_on_cpu(const LaunchList& list, const std::vector<Bytes>& inputs) {
+  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
+  WARPLOOM_TRY(const auto device, runtime::Executor::open(Engine::cpu));
+  WARPLOOM_TRY(const auto loaded, device->load(list, binary));
+  runtime::Bindings bindings;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto bytes = static_cast<int64_t>(inputs[i].size());
+    auto& buffer = bindings[list.inputs[i].name];
+    WARPLOOM_TRY(buffer, device->allocate(bytes));
+    WARPLOOM_CHECK(device->upload(buffer, inputs[i].data(), bytes));
+  }
+  const BufferSpec& out = list.outputs[0];
+  WARPLOOM_TRY(bindings[out.name], device->allocate(out.bytes()));
+  WARPLOOM_TRY(const runtime::Call call, loaded.bind(bindings));
+  WARPLOOM_CHECK(call());
+  WARPLOOM_CHECK(device->synchronize());
+  Bytes output(static_cast<size_t>(out.bytes()));
+  WARPLOOM_CHECK(device->download(bindings[out.name], output.data(), out.bytes()));
+  return output;
+}
+
+Result<double> error_of(const Sum& sum, const KernelConfig& config, Inputs kind) {
+  const auto capabilities = *target::capabilities_of(sum.target);
+  const kernels::Region region{sum.graph, Track::fp32};
+  WARPLOOM_TRY(const LaunchList list, kernels::build(region, config, capabilities));
+  std::vector<Bytes> inputs = inputs_of(sum.graph, kind);
+  WARPLOOM_TRY(const Bytes have,
+               capabilities.gpu ? emulated(list, inputs) : run_on_cpu(list, inputs));
+  const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+  WARPLOOM_TRY(const auto want, graph::evaluate(sum.graph, views, 1));
+  double difference = 0;
+  double size = 0;
+  for (size_t i = 0; i < want[0].size(); ++i) {
+    const double off = load_as_double(Dtype::f32, have.data(), i) - want[0][i];
+    difference += off * off;
+    size += want[0][i] * want[0][i];
+  }
+  return std::sqrt(difference / size);
+}
+
+graph::Graph product(int64_t m, int64_t n, int64_t k) {
+  Net net;
+  return net.with({net.add(OpKind::MatMul, {net.x({m, k}), net.x({k, n})})});
+}
+
+// Two rows of 24 - side + 1 pixels of 32 channels.
+graph::Graph windows(int64_t channels, int64_t side) {
+  Net net;
+  const auto x = net.x({1, channels, side + 1, 24});
+  return net.with({net.add(OpKind::Conv, {x, net.x({32, channels, side, side})})});
+}
+
+// The same backwards, in steps of 2: four phases, of windows of half the size.
+graph::Graph windows_backwards(int64_t channels, int64_t side) {
+  Net net;
+  const auto x = net.x({1, channels, 4, 16});
+  const auto w = net.x({channels, 16, side, side});
+  return net.with({net.add(OpKind::ConvTranspose, {x, w}, {{"strides", Ints{2, 2}}})});
+}
+
+graph::Graph along_rows(OpKind op, int64_t rows, int64_t size) {
+  Net net;
+  const auto x = net.x({rows, size});
+  if (op == OpKind::CumSum) return net.with({net.add(op, {x, net.reshape(net.ints({1}), {})})});
+  return net.with({net.add(op, {x, net.ints({1})}, {{"keepdims", int64_t{0}}})});
+}
+
+std::vector<Sum> all_sums() {
+  std::vector<Sum> all;
+  for (const char* const target : {"sm_90a", "sm_80", "cpu"}) {
+    const auto add = [&](const std::string& what, graph::Graph graph) {
+      all.push_back({fmt::format("{}_{}", what, target), target, std::move(graph)});
+    };
+    for (const int64_t k : {64, 576, 4608, 16384}) {
+      add(fmt::format("product_{}", k), product(64, 32, k));
+      add(fmt::format("row_{}", k), along_rows(OpKind::ReduceSum, 4, k));
+      add(fmt::format("prefixes_{}", k), along_rows(OpKind::CumSum, 4, k));
+    }
+    constexpr std::pair<int64_t, int64_t> kWindows[] = {
+        {64, 1}, {2048, 1}, {64, 3}, {512, 3}, {96, 5}, {64, 7}, {3, 11}, {16, 11}, {128, 11}};
+    for (const auto& [channels, side] : kWindows)
+      add(fmt::format("windows_{}_of_{}", side, channels), windows(channels, side));
+    for (const auto& [channels, side] : {std::pair{64, 4}, std::pair{512, 4}})
+      add(fmt::format("backwards_{}_of_{}", side, channels), windows_backwards(channels, side));
+  }
+  return all;
+}
+
+// A sum under a legal config of each family that covers it, drawn at random.
+void expect_within_the_track(const Sum& sum, int configs) {
+  const auto capabilities = *target::capabilities_of(sum.target);
+  const auto families = kernels::families_for({sum.graph, Track::fp32}, capabilities);
+  ASSERT_FALSE(families.empty()) << sum.name;
+  for (const kernels::FamilyPtr& family : families) {
+    Random random(sample_seed(), sum.name + family->name());
+    Fields fixed;
+    if (family->type().find("layout_candidate")) fixed["layout_candidate"] = 0;
+    for (int i = 0; i < configs; ++i) {
+      const auto config = random_schedule(*family, random, fixed);
+      if (!config) continue;
+      for (const Inputs kind : {Inputs::magnitudes, Inputs::shifted}) {
+        const auto error = error_of(sum, *config, kind);
+        ASSERT_TRUE(error) << sum.name << ", " << config->text() << describe(error.error());
+        EXPECT_LE(*error, kAllowed) << sum.name << ", " << config->text();
+        if (getenv("WL_PRINT")) fprintf(stderr, "ERR %.2f %s %s\n", *error * 16777216, sum.name.c_str(), config->text().c_str());
+      }
+    }
+  }
+}
+
+constexpr int kShards = 16;
+
+class Accuracy : public testing::TestWithParam<int> {};
+
+TEST_P(Accuracy, SumsOfOneSignStayWithinTheTrackWhateverTheirLength) {
+  const std::vector<Sum> sums =
+      sampled("sums of one sign", 0, all_sums(), [](const Sum& sum) {
+        const std::string what = sum.name.substr(0, sum.name.find('_'));
+        return std::set<std::string>{what + sum.target};
+      });
+  for (size_t i = static_cast<size_t>(GetParam()); i < sums.size(); i += kShards)
+    expect_within_the_track(sums[i], whole() ? 4 : 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, Accuracy, testing::Range(0, kShards));
+}  // namespace
+}  // namespace warploom::test

@@ -170,10 +170,12 @@ TEST(PieceWgmmaProduct, KnowsItsTilesStagesAndAccumulators) {
   EXPECT_EQ(tile.extent[*product.c.channel], 64);
   EXPECT_EQ(product.stages_of(64), 16);
   EXPECT_EQ(product.row_ctas(s), 1);
-  EXPECT_EQ(product.most_accumulators(false), 128);
+  EXPECT_EQ(product.most_accumulators({}), 128);
   const WgmmaProduct scaled = product_of({4096, 512, 1024}, Dtype::f32, {Dtype::tf32, 3});
-  EXPECT_EQ(scaled.most_accumulators(false), 96);
-  EXPECT_EQ(scaled.most_accumulators(true), 64);
+  EXPECT_EQ(scaled.most_accumulators({}), 96);
+  WgmmaChoices in_rounds;
+  in_rounds.promotion_interval = 4;
+  EXPECT_EQ(scaled.most_accumulators(in_rounds), 64);
 }
 
 TEST(PieceWgmmaKernel, ComputesAProductFromOperandsAsTheyLie) {

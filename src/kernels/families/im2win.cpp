@@ -149,7 +149,9 @@ class Im2win final : public Family {
     const int64_t held = m * stage.depth * stage.tiles / threads;
     const bool split = product_.precision.terms > 1;
     const int64_t sets = split ? 2 : 1;
-    const int64_t needed = (accumulators + held) * sets + (split ? 0 : held);
+    const bool compensates = split && promotion::compensates(stage.count(), stage.depth);
+    const int64_t needed =
+        (accumulators + held) * sets + (split ? 0 : held) + (compensates ? accumulators : 0);
     const int64_t unit = 64 * s.num_math_warpgroups;  // pixels
     checks.require(m == 64 || m % unit == 0, {F::tile_q, F::tile_p, F::num_math_warpgroups},
                    "tile_q times tile_p 64, or a multiple of 64 pixels a math warpgroup", m);

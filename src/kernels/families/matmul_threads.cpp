@@ -89,11 +89,14 @@ template <Config Table> class MatmulThreads final : public Family {
     const bool whole_rows = n >= c_.nest.axes[c_.column];
     checks.require(c_.reductions.empty() || whole_rows, {F::block_n, F::tile_p},
                    "tiles of whole rows where these are reduced", n);
-    const int64_t most = promotes() ? 64 : 128;
+    const int64_t most = most_accumulators(s);
     const bool fit_registers = accumulators >= 4 && accumulators <= most;
-    checks.require(fit_registers, {F::block_m, F::block_n, F::tile_p, F::warps},
-                   "4 to 128 accumulators a thread, 64 when operands are split or sums long",
-                   accumulators);
+    checks.require(
+        fit_registers,
+        {F::block_m, F::block_n, F::tile_p, F::warps, F::block_k, F::filter_taps_per_stage},
+        "4 to 128 accumulators a thread, 64 when operands are split or sums long, 48 when "
+        "both",
+        accumulators);
     checks.require(!s.pack_weights || c_.channel, {F::pack_weights},
                    "pack_weights=0 where nothing is a channel", 1);
     const int64_t element = bytes_of(c_.nest.loads[c_.a].dtype);
@@ -166,6 +169,15 @@ template <Config Table> class MatmulThreads final : public Family {
   int64_t channels() const { return c_.channel ? c_.nest.axes[*c_.channel] : 1; }
 
   bool promotes() const { return p_.terms > 1 || in_blocks_ || chains(); }
+
+  int64_t most_accumulators(const Table& s) const {
+    TileCoord stage(c_.nest, {{c_.channel, s.block_k}});
+    if (c_.window) stage.extent[*c_.window] = s.filter_taps_per_stage;
+    const int64_t depth = s.block_k * s.filter_taps_per_stage;
+    const int64_t stages = stage.count(c_.nest, c_.k);
+    if (p_.terms > 1 && promotion::compensates(stages, depth)) return 48;
+    return promotes() ? 64 : 128;
+  }
 
   // Whether sums of fused multiply-adds are so long that one after another they would lose too
   // much.

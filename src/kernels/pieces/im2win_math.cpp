@@ -23,7 +23,7 @@ Im2winMath::Im2winMath(Im2winKernel& kernel, int64_t number)
       m_(stage_.tile_q * stage_.tile_p),
       n_(kernel.s_.block_n),
       split_(kernel.product_.precision.terms > 1),
-      compensates_(split_ && promotion::compensates(stage_.count())) {
+      compensates_(split_ && promotion::compensates(stage_.count(), stage_.depth)) {
   KernelBuilder& draft = kernel.draft_;
   const Dtype operand = kernel.product_.precision.operand;
   if (kernel.s_.epilogue == Epilogue::smem)

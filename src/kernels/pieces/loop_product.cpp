@@ -40,7 +40,7 @@ void LoopProduct::add_to(TensorId sum, const std::vector<bool>& varies) {
   const TileCoord& here = t_.at();
   const auto [first, last] = here.stages_within(product_.domain_constraints, product_.k, 0, blocks);
   const TensorId part = blocks > 1 ? t_.reg("part", Dtype::f32, varies) : sum;
-  const bool compensates = promotion::compensates(blocks);
+  const bool compensates = promotion::compensates(blocks, block_k_ * taps);
   if (compensates) b_.fill(part, 0);
   b_.for_("k", first, last, 1, [&](const Index& k) {
     t_.move_to(product_.k, k * block_k_);

@@ -38,7 +38,7 @@ LoopReduction::LoopReduction(LoopTile& tile, LoopValues& values)
     if (nest_.values[v].kind == Kind::reduce) reductions_.push_back(v);
   int64_t terms = 1;  // of an accumulator
   for (size_t axis = 0; axis < nest_.axes.size(); ++axis) terms *= turns(axis);
-  compensates_ = promotion::compensates(ceil_div(terms, kChain));
+  compensates_ = promotion::compensates(ceil_div(terms, kChain), kChain);
 }
 
 bool LoopReduction::is_sum(size_t v) const {

@@ -71,7 +71,7 @@ void ThreadsKernel::add_to(Family::Programs& out) {
   const bool splits = math_.precision.terms > 1;
   const bool chains = math_.promotes && math_.precision.operand == Dtype::f32;
   if (chains) stages_of_part_ = std::max<int64_t>(promotion::kLongestChain / depth_, 1);
-  compensates_ = chains || (splits && promotion::compensates(stages));
+  compensates_ = chains || (splits && promotion::compensates(stages, depth_));
   if (compensates_) total_ = t_.reg("total", Dtype::f32, shape);
   const size_t k = c_.channel.value_or(c_.k[0]);
   const auto [begin, end] = stage_.stages_within(c_.domain_constraints, k, 0, stages);

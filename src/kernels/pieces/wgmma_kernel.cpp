@@ -39,7 +39,7 @@ WgmmaKernel::WgmmaKernel(const WgmmaProduct& product, const Contraction& sides, 
       tiles_(product, sides, s),
       promotes_(product.promotes()),
       meanwhile_(promotes_ && tiles_.stages_per_round() > 1),
-      compensates_(precision_.terms > 1 && promotion::compensates(tiles_.stages_of_part())) {}
+      compensates_(product.compensates(s)) {}
 
 void WgmmaKernel::add_to(Family::Programs& out) {
   const auto math = static_cast<int>(s_.num_math_warpgroups);

@@ -34,8 +34,6 @@ class WgmmaTiles {
 
   int64_t stages() const { return stages_; }  // of a tile's sum, whole rounds
 
-  int64_t stages_of_part() const { return part_stages_; }  // where k is split
-
   int64_t stages_per_round() const { return per_round_; }
 
   int64_t row_ctas() const { return row_ctas_; }

@@ -23,6 +23,7 @@
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "graph/track.h"
+#include "kernels/config/configs.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "kernels/space_walk.h"
@@ -32,6 +33,7 @@
 #include "support/nets.h"
 #include "support/sample.h"
 #include "target/capabilities.h"
+#include "tile/print.h"
 #include "trials.h"
 
 namespace warploom::test {
@@ -76,34 +78,29 @@ Result<Bytes> emulated(const LaunchList& list, std::vector<Bytes>& inputs) {
   return output;
 }
 
-Result<Bytes> run_on_cpu(const LaunchList& list, const std::vector<Bytes>& inputs) {
+Result<Bytes> run_on(runtime::Executor& device, const LaunchList& list,
+                     const std::vector<Bytes>& inputs) {
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
-  WARPLOOM_TRY(const auto device, runtime::Executor::open(Engine::cpu));
-  WARPLOOM_TRY(const auto loaded, device->load(list, binary));
+  WARPLOOM_TRY(const auto loaded, device.load(list, binary));
   runtime::Bindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto bytes = static_cast<int64_t>(inputs[i].size());
     auto& buffer = bindings[list.inputs[i].name];
-    WARPLOOM_TRY(buffer, device->allocate(bytes));
-    WARPLOOM_CHECK(device->upload(buffer, inputs[i].data(), bytes));
+    WARPLOOM_TRY(buffer, device.allocate(bytes));
+    WARPLOOM_CHECK(device.upload(buffer, inputs[i].data(), bytes));
   }
   const BufferSpec& out = list.outputs[0];
-  WARPLOOM_TRY(bindings[out.name], device->allocate(out.bytes()));
+  WARPLOOM_TRY(bindings[out.name], device.allocate(out.bytes()));
   WARPLOOM_TRY(const runtime::Call call, loaded.bind(bindings));
   WARPLOOM_CHECK(call());
-  WARPLOOM_CHECK(device->synchronize());
+  WARPLOOM_CHECK(device.synchronize());
   Bytes output(static_cast<size_t>(out.bytes()));
-  WARPLOOM_CHECK(device->download(bindings[out.name], output.data(), out.bytes()));
+  WARPLOOM_CHECK(device.download(bindings[out.name], output.data(), out.bytes()));
   return output;
 }
 
-Result<double> error_of(const Sum& sum, const KernelConfig& config, Inputs kind) {
-  const auto capabilities = *target::capabilities_of(sum.target);
-  const kernels::Region region{sum.graph, Track::fp32};
-  WARPLOOM_TRY(const LaunchList list, kernels::build(region, config, capabilities));
-  std::vector<Bytes> inputs = inputs_of(sum.graph, kind);
-  WARPLOOM_TRY(const Bytes have,
-               capabilities.gpu ? emulated(list, inputs) : run_on_cpu(list, inputs));
+// Relative Frobenius error against FP64.
+Result<double> error_of(const Sum& sum, const Bytes& have, const std::vector<Bytes>& inputs) {
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
   WARPLOOM_TRY(const auto want, graph::evaluate(sum.graph, views, 1));
   double difference = 0;
@@ -116,16 +113,32 @@ Result<double> error_of(const Sum& sum, const KernelConfig& config, Inputs kind)
   return std::sqrt(difference / size);
 }
 
+Result<double> error_of(const Sum& sum, const KernelConfig& config, Inputs kind) {
+  const auto capabilities = *target::capabilities_of(sum.target);
+  WARPLOOM_TRY(const LaunchList list,
+               kernels::build({sum.graph, Track::fp32}, config, capabilities));
+  std::vector<Bytes> inputs = inputs_of(sum.graph, kind);
+  if (capabilities.gpu) {
+    WARPLOOM_TRY(const Bytes have, emulated(list, inputs));
+    return error_of(sum, have, inputs);
+  }
+  WARPLOOM_TRY(const auto device, runtime::Executor::open(Engine::cpu));
+  WARPLOOM_TRY(const Bytes have, run_on(*device, list, inputs));
+  return error_of(sum, have, inputs);
+}
+
 graph::Graph product(int64_t m, int64_t n, int64_t k) {
   Net net;
   return net.with({net.add(OpKind::MatMul, {net.x({m, k}), net.x({k, n})})});
 }
 
-// Two rows of 24 - side + 1 pixels of 32 channels.
+// Four rows of 32 pixels of 32 channels.
 graph::Graph windows(int64_t channels, int64_t side) {
   Net net;
-  const auto x = net.x({1, channels, side + 1, 24});
-  return net.with({net.add(OpKind::Conv, {x, net.x({32, channels, side, side})})});
+  const auto x = net.x({1, channels, side + 1, 32});
+  const auto w = net.x({32, channels, side, side});
+  const int64_t beside = side / 2;
+  return net.with({net.add(OpKind::Conv, {x, w}, {{"pads", Ints{1, beside, 1, beside}}})});
 }
 
 // The same backwards, in steps of 2: four phases, of windows of half the size.
@@ -201,6 +214,42 @@ void expect_within_the_track(const Sum& sum, int configs) {
   }
 }
 
+// A lane of the tile adds up 80 numbers, more than the tile has lanes of a row.
+TEST(Rowwise, ManyTilesOfFewColumnsAreCompensated) {
+  Net net;
+  const auto x = net.x({1280, 64});
+  const auto y = net.add(OpKind::ReduceSum, {x, net.ints({0})}, {{"keepdims", int64_t{0}}});
+  const kernels::Region region{net.with({y}), Track::fp32};
+  Fields fields = {
+      {"ctas_per_row", 1}, {"warps", 4}, {"elems_per_thread", 4}, {"rows_per_cta", 32}};
+  fields["row_residency"] = static_cast<int64_t>(kernels::RowResidency::reread);
+  const auto families = kernels::families_for(region, *target::capabilities_of("sm_90a"));
+  const auto rowwise = std::ranges::find(families, "rowwise", &kernels::Family::name);
+  ASSERT_NE(rowwise, families.end());
+  const auto is_compensated = [&] {
+    const auto made = (*rowwise)->programs(config_of("rowwise", fields));
+    EXPECT_TRUE(made) << describe(made.error());
+    return made && tile::print(made->programs[0]).find("register lost0") != std::string::npos;
+  };
+  EXPECT_TRUE(is_compensated());
+  fields["elems_per_thread"] = 16;  // 20 tiles of 64
+  EXPECT_FALSE(is_compensated());
+}
+
+// 16 channels of windows of 7 are 112 terms, of which tensor cores would lose too much.
+TEST(Im2win, TakesWideWindowsInStagesThatAreNotTooDeep) {
+  const auto capabilities = *target::capabilities_of("sm_90a");
+  const auto families = kernels::families_for({windows(64, 7), Track::fp32}, capabilities);
+  const auto im2win = std::ranges::find(families, "im2win", &kernels::Family::name);
+  ASSERT_NE(im2win, families.end());
+  int64_t configs = 0;
+  kernels::SpaceWalk(**im2win).all([&](const KernelConfig& config) {
+    EXPECT_LT(config.as<kernels::Im2winConfig>().block_c, 16) << config.text();
+    return ++configs < 50;
+  });
+  EXPECT_GT(configs, 0);
+}
+
 // In a row's last windows all but one place of the filter lies outside.
 TEST(Im2win, WindowsAtBothEndsOfRowsAreRight) {
   Net net;
@@ -236,6 +285,40 @@ TEST_P(Accuracy, SumsOfOneSignStayWithinTheTrackWhateverTheirLength) {
   });
   for (size_t i = static_cast<size_t>(GetParam()); i < sums.size(); i += kShards)
     expect_within_the_track(sums[i], whole() ? 4 : 1);
+}
+
+// The bits that a GPU of compute capability 9.0 makes are the emulator's.
+TEST(AccuracyOnGpu, SumsOfProductsAreTheEmulatedOnes) {
+  const auto device = runtime::Executor::open(Engine::cuda);
+  if (!device) GTEST_SKIP() << describe(device.error());
+  if ((*device)->info().arch != "sm_90a") GTEST_SKIP() << (*device)->info().arch;
+  constexpr size_t kSmall = 120'000;  // elements that are soon emulated
+  const auto capabilities = *target::capabilities_of("sm_90a");
+  for (const Sum& sum : all_sums()) {
+    if (sum.target != "sm_90a" || sum.name.starts_with("row") || sum.name.starts_with("pre"))
+      continue;
+    for (const kernels::FamilyPtr& family :
+         kernels::families_for({sum.graph, Track::fp32}, capabilities)) {
+      if (family->name() == "direct") continue;
+      Random random(sample_seed(), sum.name + family->name());
+      const auto config = drawn_config(*family, random);
+      if (!config) continue;
+      const auto list = kernels::build({sum.graph, Track::fp32}, *config, capabilities);
+      ASSERT_TRUE(list) << describe(list.error());
+      std::vector<Bytes> inputs = inputs_of(sum.graph, Inputs::magnitudes);
+      const auto real = run_on(**device, *list, inputs);
+      if (!real && real.error().code == ErrorCode::kCompileFailed) continue;  // registers spill
+      ASSERT_TRUE(real) << describe(real.error());
+      const auto error = error_of(sum, *real, inputs);
+      ASSERT_TRUE(error) << describe(error.error());
+      EXPECT_LE(*error, kAllowed) << sum.name << ", " << config->text();
+      const size_t elements = (inputs[0].size() + inputs[1].size()) / sizeof(float);
+      if (elements > kSmall) continue;
+      const auto same = emulated(*list, inputs);
+      ASSERT_TRUE(same) << describe(same.error());
+      EXPECT_EQ(*real, *same) << sum.name << ", " << config->text();
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, Accuracy, testing::Range(0, kShards));

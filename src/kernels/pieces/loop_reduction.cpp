@@ -36,9 +36,8 @@ LoopReduction::LoopReduction(LoopTile& tile, LoopValues& values)
   }
   for (size_t v = 0; v < nest_.values.size(); ++v)
     if (nest_.values[v].kind == Kind::reduce) reductions_.push_back(v);
-  int64_t terms = 1;  // of an accumulator
-  for (size_t axis = 0; axis < nest_.axes.size(); ++axis) terms *= turns(axis);
-  compensates_ = promotion::compensates(ceil_div(terms, kChain), kChain);
+  for (size_t axis = 0; axis < nest_.axes.size(); ++axis) terms_ *= turns(axis);
+  compensates_ = promotion::compensates(ceil_div(terms_, kChain), kChain);
 }
 
 bool LoopReduction::is_sum(size_t v) const {
@@ -94,7 +93,13 @@ void LoopReduction::loop_over(size_t axis) {
   for (size_t later = axis + 1; later < nest_.axes.size(); ++later) inside *= turns(later);
   const int64_t unroll = t_.options.unroll;
   if (unroll > 1 && count <= unroll && t_.extent(axis) == 1) {
-    for (int64_t i = 0; i < count; ++i) turn(i);
+    const auto all = [&] {
+      for (int64_t i = 0; i < count; ++i) turn(i);
+    };
+    if (in_chain_ || count * inside == terms_)
+      all();
+    else
+      in_chain(all);
   } else if (inside > kChain || count * inside <= kChain || in_chain_) {
     b_.for_(name, 0, count, 1, turn);
   } else {

@@ -3,7 +3,8 @@
 // An accumulator has an element for each of the tile, along the reduced axis of the tile too; that
 // one is brought together at the end. Sums of floats are made in chains of at most 16 terms, which
 // are added up: the rounding error of one long chain would grow with the root of its length. Of
-// many chains what these additions lose is carried on (promotion.h).
+// many chains what these additions lose is carried on (promotion.h). What is written out inside of
+// loops is a chain.
 //
 //   reduce add of 1000 terms    for from in 0 … 1000 by 16
 //                                 part ← 0; for i in from … from + 16: part ← part + term
@@ -48,6 +49,7 @@ class LoopReduction {
   std::vector<bool> operands_;  // by value
   std::function<void()> body_;
   bool in_chain_ = false;
+  int64_t terms_ = 1;  // of an accumulator
   bool compensates_;
 };
 }  // namespace warploom::kernels::direct

@@ -310,22 +310,6 @@ std::vector<Case> wgmma_products_and_convolutions() {
   };
 }
 
-// Sums of so many parts that what their additions lose is carried on.
-std::vector<Case> compensated_sums() {
-  return {
-      matmul("wgmma_fp32_long_sums", fp32, {128, 128, 4160}, wgmma(128, 128, 32, 4, 2, 0),
-             {{"fp32_emulation", kFp16x3}}),
-      matmul("wgmma_fp32_long_sums_run", fp32, {64, 96, 4160}, wgmma(64, 96, 32, 3, 1, 0),
-             {{"promotion_interval", 4}}),
-      convolution("im2win_fp32_long_sums", fp32, {1, 704, 4, 20}, {64, 704, 3, 3}, padded(1),
-                  im2win(16, 4, 64, 16, 1, 4, 1)),
-      convolution("im2win_fp32_long_sums_apart", fp32, {2, 704, 4, 20}, {24, 704, 3, 3}, padded(1),
-                  im2win(16, 4, 24, 16, 1, 3, 2)),
-      matmul("mma_fp32_long_sums", fp32, {64, 128, 4160}, mma(64, 128, 32, 3, 8)),
-      matmul("simt_fp32_long_sums", fp32, {64, 128, 1040}, simt(64, 128, 16, 3, 4)),
-  };
-}
-
 std::vector<Case> rows_and_products_of_warps() {
   return {
       rows_of(graph::OpKind::Softmax, "wgmma_bf16_softmax", bf16, {256, 200, 320},
@@ -510,7 +494,7 @@ std::vector<Case> mutated_cases() {
 }
 
 std::vector<Case> all_cases() {
-  return joined({mutated_cases(), compensated_sums(), triangles(), ragged_products(),
+  return joined({mutated_cases(), long_sums(), triangles(), ragged_products(),
                  eight_bit_products_and_long_rows()});
 }
 }  // namespace warploom::test

@@ -15,7 +15,7 @@
 // bits: always towards zero, so that the losses of a part add up. Products of 11 by 11 bits reach
 // 20 or 21 bits below their exponent: a sum of few of them loses nothing but its last cut, one of
 // many half a unit of 2^(e - 25) for each of the 16. Fp16x3, terms of one sign, by the depth of a
-// part, as emulated and as an H100 has it (tests/kernels/accuracy_test.cpp):
+// part, computed by that rule, which an H200 keeps to the bit (device/emulated/tensor_core.h):
 //
 //   depth of a part    16    32    48    64    96    144
 //   lost, in u        0.9   1.4   2.0   3.0   5.5   10
@@ -44,7 +44,7 @@ inline bool compensates(int64_t parts, int64_t depth) {
   return parts > (depth > 64 ? 16 : 128);
 }
 
-// What has become of sums that overflow.
+// Whether sums that overflow stay infinite.
 enum class Overflow {
   stays,    // infinite: what is lost of them counts as 0
   unasked,  // infinite or NaN, a few operations cheaper

@@ -24,7 +24,7 @@
 // the next part begins with, in the same registers: of all additions only the last one's rounding
 // remains, so that the error is that of a part, however many there are (after Kahan, 1965).
 //
-//   sum 1, part 2^-24 + 2^-30: the sum stays 1, the next part begins with 2^-24 + 2^-30
+//   sum 1, part 2^-25: the sum stays 1, the next part begins with 2^-25
 //
 // Worst are sums just above a power of two, of which a unit is 1.4 times that on average: of parts
 // of 96 terms they lose 7.7 u, so that few of these are added plainly. Parts of 64 lose 4.2 u, and

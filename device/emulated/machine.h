@@ -340,8 +340,7 @@ void decode(Element e, const void* data, int count,
 // One lane's A fragment, four 32-bit registers, into its places of a tile of 16 rows of 32 bytes.
 void place_a(Element e, const void* registers, int lane, float* tile);
 
-// c[0..n) += sum over k of a[k] * b[k * n + 0..n); n a multiple of 8. Products of 16-bit and tf32
-// values are exact in float; the sum runs in order of k, each step rounded to float.
+// c[0..n) += sum over k of a[k] * b[k * n + 0..n) of small whole numbers; n a multiple of 8.
 void accumulate_row(float* c, const float* a, const float* b, int n, int k);
 
 // Adds a product to sums in registers, each given with a float of `multiply`'s. Integers are summed

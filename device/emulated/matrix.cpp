@@ -1,5 +1,6 @@
 // Arithmetic of the matrix units on small tiles; warp-wide instructions: ldmatrix, stmatrix,
 // mma.sync, shuffle; and setmaxnreg.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include "convert.h"
 #include "exact.h"
 #include "machine.h"
+#include "tensor_core.h"
 
 namespace wl::emu {
 using warploom::Dtype;
@@ -102,6 +104,38 @@ void move_matrix(RegisterRun registers, unsigned addr, int count, bool transpose
 }
 
 // Fragments hold runs of 32 bits of neighbours along k; k is eight runs.
+namespace {
+// A step along k of fragments of 8-bit floats: the even pairs of neighbours come first.
+int step_of(int k) {
+  return k % 4 / 2 * 16 + k / 4 * 2 + k % 2;
+}
+
+// The tile c of 16 by 8 sums plus a [16, k] times b [k, 8]. 8-bit floats are converted and summed
+// apart, in two steps, and that sum is added as an fp32 number.
+void multiply_fragments(Element type, float* c, const float* a, const float* b, int k) {
+  if (type == Element::int8) {
+    for (int i = 0; i < 16; ++i) accumulate_row(c + 8 * i, a + k * i, b, 8, k);
+    return;
+  }
+  const CoreSum how = core_sum_of(type, false);
+  if (bytes_of(type) > 1) {
+    const CoreFactor factor(b, k, 8);
+    for (int i = 0; i < 16; ++i) factor.add_row(how, c + 8 * i, a + k * i);
+    return;
+  }
+  float steps_of_b[32 * 8];
+  for (int q = 0; q < k; ++q) std::copy_n(b + 8 * q, 8, steps_of_b + 8 * step_of(q));
+  const CoreFactor factor(steps_of_b, k, 8);
+  for (int i = 0; i < 16; ++i) {
+    float steps_of_a[32];
+    float sum[8] = {};
+    for (int q = 0; q < k; ++q) steps_of_a[step_of(q)] = a[k * i + q];
+    factor.add_row(how, sum, steps_of_a);
+    for (int j = 0; j < 8; ++j) c[8 * i + j] += sum[j];
+  }
+}
+}  // namespace
+
 void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type) {
   for (const RegisterRun& r : {a, b, d})
     if (!use_registers(r, false)) return;
@@ -132,9 +166,7 @@ void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type) {
       }
     }
   };
-  add_product(type, true, for_each_sum, [&] {
-    for (int i = 0; i < 16; ++i) accumulate_row(c + 8 * i, at + k * i, bt, 8, k);
-  });
+  add_product(type, true, for_each_sum, [&] { multiply_fragments(type, c, at, bt, k); });
   machine->part(w);
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "kernel_head.h"
 #include "machine.h"
 #include "shadow.h"
+#include "tensor_core.h"
 
 namespace wl::emu {
 namespace {
@@ -145,12 +147,20 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
   for (int t = 0; w.a_in_registers && t < 128; ++t)
     place_a(w.type, op.a[t].data, t % 32, a + t / 32 * 16 * k);
   gather(w.b, n, w.transposed_b, b, 1, n);
+  static std::optional<CoreFactor> factor;
+  const bool integers = w.type == Element::int8;
+  if (!integers) factor.emplace(b, k, n);
+  const CoreSum how = core_sum_of(w.type, true);
   for (int m = 0; m < 64; ++m) {
     const int first = m / 16 * 32 + m % 8 * 4;
     const int half = m / 8 % 2 * 2;
     auto for_each_sum = [&](const auto& f) { for_each_of_row(op, first, half, row, f); };
-    add_product(w.type, w.accumulate, for_each_sum,
-                [&] { accumulate_row(row, a + m * k, b, n, k); });
+    add_product(w.type, w.accumulate, for_each_sum, [&] {
+      if (integers)
+        accumulate_row(row, a + m * k, b, n, k);
+      else
+        factor->add_row(how, row, a + m * k);
+    });
   }
 }
 

@@ -35,7 +35,8 @@ struct Broken {
 std::vector<Broken> broken_tiles() {
   return {
       {"block_m a multiple of 64 rows a math warpgroup", [](auto& s) { s.block_m = 96; }},
-      {"at most 128 accumulators a thread, 96 with a second set, 64 with a third",
+      {"at most 128 accumulators a thread, 96 with a second set, 64 with a third, 48 with a "
+       "fourth",
        [](auto& s) {
          s.block_m = 256;
          s.block_n = 256;
@@ -66,6 +67,18 @@ std::vector<Broken> broken_loops() {
        kLarge,
        Dtype::f32,
        {Dtype::tf32, 1}},
+      {"stages of at most 96 terms of split operands",
+       [](auto& s) {
+         s.block_m = 64;
+         s.block_n = 64;
+         s.block_k = 128;
+         s.stages = 2;
+         s.num_math_warpgroups = 1;
+         s.fp32_emulation = Emulation::fp16x3;
+       },
+       kLarge,
+       Dtype::f32,
+       {Dtype::f16, 3}},
       {"fp32_emulation=tf32x3 or fp16x3 for fp32 products, none for others",
        [](auto& s) { s.fp32_emulation = Emulation::tf32x3; }},
       {"epilogue=direct for narrow tiles",
@@ -170,10 +183,26 @@ TEST(PieceWgmmaProduct, KnowsItsTilesStagesAndAccumulators) {
   EXPECT_EQ(tile.extent[*product.c.channel], 64);
   EXPECT_EQ(product.stages_of(64), 16);
   EXPECT_EQ(product.row_ctas(s), 1);
-  EXPECT_EQ(product.most_accumulators(false), 128);
+  EXPECT_EQ(product.most_accumulators({}), 128);
   const WgmmaProduct scaled = product_of({4096, 512, 1024}, Dtype::f32, {Dtype::tf32, 3});
-  EXPECT_EQ(scaled.most_accumulators(false), 96);
-  EXPECT_EQ(scaled.most_accumulators(true), 64);
+  EXPECT_EQ(scaled.most_accumulators({}), 96);
+  WgmmaChoices in_rounds;
+  in_rounds.promotion_interval = 4;
+  EXPECT_EQ(scaled.most_accumulators(in_rounds), 64);
+}
+
+TEST(PieceWgmmaProduct, CompensatesLongSumsOfSplitOperandsInRegistersOfTheirOwn) {
+  const test::MatmulShape deep = {128, 128, 64 * 130};
+  const WgmmaProduct product = product_of(deep, Dtype::f32, {Dtype::f16, 3});
+  WgmmaChoices s;
+  s.fp32_emulation = Emulation::fp16x3;
+  EXPECT_TRUE(product.compensates(s));
+  EXPECT_EQ(product.most_accumulators(s), 64);
+  s.promotion_interval = 4;
+  EXPECT_EQ(product.most_accumulators(s), 48);
+  s.split_k = 2;  // 65 stages each
+  EXPECT_FALSE(product.compensates(s));
+  EXPECT_FALSE(product_of(deep).compensates(s));  // bf16
 }
 
 TEST(PieceWgmmaKernel, ComputesAProductFromOperandsAsTheyLie) {

@@ -19,6 +19,7 @@
 #include "kernels/pieces/im2win_stage.h"
 #include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/precision.h"
+#include "kernels/pieces/promotion.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
 
@@ -117,13 +118,15 @@ class Im2win final : public Family {
   }
 
   Values planes() const {
+    const bool split = product_.precision.is_fp16_split();
     const int64_t channels = product_.size(product_.c.channel);
-    const int64_t neighbours =
-        product_.precision.is_fp16_split() ? 16 : 8;  // channels of an instruction
+    const int64_t neighbours = split ? 16 : 8;  // channels of an instruction
+    const int64_t least = neighbours * product_.size(product_.c.window);
+    const bool too_deep = split && least > promotion::kDeepestPart;
+    const bool by_few = too_deep || channels % neighbours != 0;
     Values deep;
     for (const int64_t each : {16, 32, 8, 1, 2, 4})
-      if (channels % each == 0 && (each >= neighbours || channels % neighbours != 0))
-        deep.push_back(each);
+      if (channels % each == 0 && (each >= neighbours || by_few)) deep.push_back(each);
     return deep;
   }
 
@@ -146,7 +149,9 @@ class Im2win final : public Family {
     const int64_t held = m * stage.depth * stage.tiles / threads;
     const bool split = product_.precision.terms > 1;
     const int64_t sets = split ? 2 : 1;
-    const int64_t needed = (accumulators + held) * sets + (split ? 0 : held);
+    const bool compensates = split && promotion::compensates(stage.count(), stage.depth);
+    const int64_t needed =
+        (accumulators + held) * sets + (split ? 0 : held) + (compensates ? accumulators : 0);
     const int64_t unit = 64 * s.num_math_warpgroups;  // pixels
     checks.require(m == 64 || m % unit == 0, {F::tile_q, F::tile_p, F::num_math_warpgroups},
                    "tile_q times tile_p 64, or a multiple of 64 pixels a math warpgroup", m);
@@ -177,6 +182,9 @@ class Im2win final : public Family {
     checks.require(!precision.is_fp16_split() || whole_steps,
                    {F::block_c, F::filter_rows_per_stage},
                    "16 channels, or 4 rows of the filter, in a stage of fp16x3", stage.taps);
+    checks.require(precision.terms == 1 || stage.depth <= promotion::kDeepestPart,
+                   {F::block_c, F::filter_rows_per_stage},
+                   "stages of at most 96 terms of split operands", stage.depth);
     const int64_t k_step = precision.terms > 1 ? 16 : 8;
     const bool whole_instructions = stage.depth % k_step == 0 && s.block_n % 8 == 0;
     checks.require(whole_instructions, {F::block_c, F::filter_rows_per_stage, F::block_n},

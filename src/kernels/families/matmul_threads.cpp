@@ -17,6 +17,7 @@
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "kernels/pieces/precision.h"
+#include "kernels/pieces/promotion.h"
 #include "kernels/pieces/threads_kernel.h"
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
@@ -88,10 +89,14 @@ template <Config Table> class MatmulThreads final : public Family {
     const bool whole_rows = n >= c_.nest.axes[c_.column];
     checks.require(c_.reductions.empty() || whole_rows, {F::block_n, F::tile_p},
                    "tiles of whole rows where these are reduced", n);
-    const int64_t most = promotes() ? 64 : 128;
+    const int64_t most = most_accumulators(s);
     const bool fit_registers = accumulators >= 4 && accumulators <= most;
-    checks.require(fit_registers, {F::block_m, F::block_n, F::tile_p, F::warps},
-                   "4 to 128 accumulators a thread, 64 when operands are split", accumulators);
+    checks.require(
+        fit_registers,
+        {F::block_m, F::block_n, F::tile_p, F::warps, F::block_k, F::filter_taps_per_stage},
+        "4 to 128 accumulators a thread, 64 when operands are split or sums long, 48 when "
+        "both",
+        accumulators);
     checks.require(!s.pack_weights || c_.channel, {F::pack_weights},
                    "pack_weights=0 where nothing is a channel", 1);
     const int64_t element = bytes_of(c_.nest.loads[c_.a].dtype);
@@ -163,7 +168,23 @@ template <Config Table> class MatmulThreads final : public Family {
 
   int64_t channels() const { return c_.channel ? c_.nest.axes[*c_.channel] : 1; }
 
-  bool promotes() const { return p_.terms > 1 || in_blocks_; }
+  bool promotes() const { return p_.terms > 1 || in_blocks_ || chains(); }
+
+  int64_t most_accumulators(const Table& s) const {
+    TileCoord stage(c_.nest, {{c_.channel, s.block_k}});
+    if (c_.window) stage.extent[*c_.window] = s.filter_taps_per_stage;
+    const int64_t depth = s.block_k * s.filter_taps_per_stage;
+    const int64_t stages = stage.count(c_.nest, c_.k);
+    if (p_.terms > 1 && promotion::compensates(stages, depth)) return 48;
+    return promotes() ? 64 : 128;
+  }
+
+  // Whether sums of fused multiply-adds are so long that one after another they would lose too
+  // much.
+  bool chains() const {
+    const int64_t terms = TileCoord(c_.nest).count(c_.nest, c_.k);
+    return !kTensorCores && terms > 2 * promotion::kLongestChain;
+  }
 
   int64_t k_step() const { return kTensorCores ? 32 / bytes_of(p_.operand) : 4; }
 

@@ -31,7 +31,7 @@ class MatmulWgmma final : public WgmmaFamily {
                     WgmmaProduct(contraction, false, precision, capabilities)) {}
 
   bool reduces_rows() const {
-    const int64_t columns = std::min<int64_t>(256, 2 * product_.most_accumulators(false));
+    const int64_t columns = std::min<int64_t>(256, 2 * product_.most_accumulators({}));
     return fuses_rows(product_.c, product_.precision, kMostRowCtas * columns, capabilities_);
   }
 

@@ -288,8 +288,22 @@ class RowwiseGpu final : public Family {
     // Rows that large leave nothing else in the L2.
     options.nontemporal_store = exchanges_in_memory(s);
     options.threads = s.warps * 32;
+    options.compensated_sums = loses_much(options.extents, s);
     options.l2_bytes = capabilities_.l2_bytes;
     return options;
+  }
+
+  // A lane of a tile adds up as many numbers as a row has tiles. Rounding them one after another
+  // loses with the root of that number, and the lanes of a tile even out with the root of theirs.
+  bool loses_much(const std::vector<int64_t>& extents, const RowwiseConfig& s) const {
+    int64_t tiles = 1;
+    int64_t lanes = 1;
+    for (const size_t axis : rows_.row) {
+      const int64_t ctas = axis == rows_.row.back() ? s.ctas_per_row : 1;
+      tiles *= ceil_div(rows_.size(axis), extents[axis] * ctas);
+      lanes *= extents[axis];
+    }
+    return tiles > 16 && tiles > lanes;
   }
 
   RowRingOptions buffer_options(const RowwiseConfig& s, int64_t workers) const {

@@ -8,6 +8,7 @@
 #include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/fp16_split.h"
 #include "kernels/pieces/im2win_kernel.h"
+#include "kernels/pieces/promotion.h"
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
 #include "tile/build.h"
@@ -21,7 +22,8 @@ Im2winMath::Im2winMath(Im2winKernel& kernel, int64_t number)
       number_(number),
       m_(stage_.tile_q * stage_.tile_p),
       n_(kernel.s_.block_n),
-      split_(kernel.product_.precision.terms > 1) {
+      split_(kernel.product_.precision.terms > 1),
+      compensates_(split_ && promotion::compensates(stage_.count(), stage_.depth)) {
   KernelBuilder& draft = kernel.draft_;
   const Dtype operand = kernel.product_.precision.operand;
   if (kernel.s_.epilogue == Epilogue::smem)
@@ -36,6 +38,9 @@ Im2winMath::Im2winMath(Im2winKernel& kernel, int64_t number)
   scale_ = reg("unit", Dtype::f32, 1);
   next_inverse_ = reg("next_back", Dtype::f32, 1);
   inverse_ = reg("back", Dtype::f32, 1);
+  if (!compensates_) return;
+  total_ = reg("total", Dtype::f32, n_);
+  most_ = reg("most", Dtype::f32, 1);
 }
 
 TensorId Im2winMath::reg(const char* stem, Dtype dtype, int64_t columns) {
@@ -50,6 +55,7 @@ void Im2winMath::run() {
 }
 
 void Im2winMath::sum_all() {
+  if (compensates_) t_.fill(most_, 0);
   read_windows();
   kernel_.all_rounds([&](const Index& round) {
     const Index tile = kernel_.first_of(round) + number_;
@@ -69,13 +75,11 @@ void Im2winMath::sum_tile(const Index& round) {
     t_.fill(inverse_, 0);
   }
   t_.for_("sum", 0, stage_.count(), 1, [&](const Index& k) {
-    if (split_) {
-      add_up();
-      t_.fill(part_, 0);
-    }
+    if (split_) add_up(compensates_);
+    if (split_ && !compensates_) t_.fill(part_, 0);
     multiply(round, k);
   });
-  if (split_) add_up();
+  if (split_) add_up(false);
 }
 
 // Where their largest is looked for next, all reads have to end at once.
@@ -88,15 +92,27 @@ void Im2winMath::read_windows() {
   const TensorId size = reg("size", Dtype::f32, stage_.depth);
   t_.map(size, tile::apply(ValueOp::abs, {t_.value(seen_)}));
   t_.reduce(scale_, size, 1, tile::ReduceOp::max);
+  if (compensates_) {
+    t_.map(most_, tile::max(t_.value(most_), t_.value(scale_)));
+    t_.map(scale_, t_.value(most_));
+  }
   t_.map(next_inverse_, fp16_split::inverse_scale_of(t_.value(scale_)));
   t_.map(scale_, fp16_split::row_scale_of(t_.value(scale_)));
 }
 
-void Im2winMath::add_up() {
+// Adds a stage's sums to those before. What `carries`: in the scale of the stage that was read
+// behind it.
+void Im2winMath::add_up(bool carries) {
   const Value part = t_.value(part_);
   const Value inverse = t_.value(inverse_);
   const Value before = t_.value(acc_);
-  t_.map(acc_, tile::apply(ValueOp::fma, {part, inverse, before}));
+  const TensorId after = carries ? total_ : acc_;
+  t_.map(after, tile::apply(ValueOp::fma, {part, inverse, before}));
+  if (!carries) return;
+  const Value not_added = before - t_.value(total_);
+  const Value lost = tile::apply(ValueOp::fma, {part, inverse, not_added});
+  t_.map(part_, lost * t_.value(scale_));
+  t_.map(acc_, t_.value(total_));
 }
 
 void Im2winMath::multiply(const Index& round, const Index& k) {
@@ -113,7 +129,10 @@ void Im2winMath::multiply(const Index& round, const Index& k) {
   // Unless it is the last round's last.
   const Index to_round_end = (k + 1 - stage_.count()) * kernel_.workers_;
   const Index rounds_left = Index(kernel_.rounds_ - kernel_.workers_) - round;
-  t_.if_less(to_round_end, rounds_left, [&] { read_windows(); });
+  t_.if_less(to_round_end, rounds_left, [&] {
+    if (compensates_) t_.if_less(stage_.count() - 2, k, [&] { t_.fill(most_, 0); });
+    read_windows();
+  });
 }
 
 // The small products first: tensor cores truncate as they add.

@@ -4,7 +4,9 @@
 //
 // In the fp32 track windows are scaled by a power of two a row and split into two fp16 numbers
 // (fp16_split.h): one row's scale changes from stage to stage, so a stage's sums are scaled back as
-// they are added to the others.
+// they are added to the others. Of many stages what these additions lose is carried on
+// (promotion.h), in the scale of the stage that follows: then a row's largest is that of all its
+// windows so far, so that scales never grow, and what is carried stays finite.
 #pragma once
 #include "kernels/pieces/im2win_kernel.h"
 
@@ -23,7 +25,7 @@ class Im2winMath {
   void multiply(const Index& round, const Index& k);
   void add_products(const Index& k);
   void add_product(TensorId x, size_t weights, const Index& k);
-  void add_up();
+  void add_up(bool carries);
   void finish(const Index& tile);
 
   Im2winKernel& kernel_;
@@ -33,6 +35,7 @@ class Im2winMath {
   int64_t m_;
   int64_t n_;
   bool split_;
+  bool compensates_;
   TensorId staging_ = -1;
   TensorId acc_ = -1;
   TensorId part_ = -1;  // sums of a stage
@@ -44,5 +47,7 @@ class Im2winMath {
   TensorId scale_ = -1;
   TensorId next_inverse_ = -1;
   TensorId inverse_ = -1;
+  TensorId total_ = -1;
+  TensorId most_ = -1;  // the largest of a row's windows so far
 };
 }  // namespace warploom::kernels

@@ -8,10 +8,13 @@
 #include "base/dtype.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/loop_tile.h"
+#include "kernels/pieces/promotion.h"
 #include "loopnest/loop_nest.h"
 #include "tile/program.h"
 
 namespace warploom::kernels::direct {
+using promotion::Overflow;
+
 LoopProduct::LoopProduct(LoopTile& tile)
     : t_(tile),
       product_(*tile.tiling.product),
@@ -37,15 +40,21 @@ void LoopProduct::add_to(TensorId sum, const std::vector<bool>& varies) {
   const TileCoord& here = t_.at();
   const auto [first, last] = here.stages_within(product_.domain_constraints, product_.k, 0, blocks);
   const TensorId part = blocks > 1 ? t_.reg("part", Dtype::f32, varies) : sum;
+  const bool compensates = promotion::compensates(blocks, block_k_ * taps);
+  if (compensates) b_.fill(part, 0);
   b_.for_("k", first, last, 1, [&](const Index& k) {
     t_.move_to(product_.k, k * block_k_);
     tile::Tile rows_of_a = from_a.at(t_.at());
     rows_of_a.extent.back() = block_k_ * taps;
     b_.copy(std::move(rows_of_a), b_.all(a));
     for_each_tap(0, 0, [&](const Index& tap) { copy_windows(w, from_b, tap); });
-    if (part != sum) b_.fill(part, 0);
+    if (part != sum && !compensates) b_.fill(part, 0);
     multiply(part, a, w);
-    if (part != sum) b_.map(sum, b_.value(sum) + b_.value(part));
+    if (compensates)
+      promotion::add_compensated(b_, sum, part, t_.reg("grown", Dtype::f32, varies),
+                                 Overflow::stays);
+    else if (part != sum)
+      b_.map(sum, b_.value(sum) + b_.value(part));
   });
 }
 

@@ -4,8 +4,8 @@
 //   y[m, n] = Σ_k Σ_tap A[m, k, tap] · B[k, tap, n]
 //     for k by block_k: a ← A [m, block_k · taps]; w ← B [block_k, taps, n]; y ← y + a · w
 //
-// Each block of k is summed from zero and added to those before it: the rounding error of one long
-// chain would grow with √k.
+// Each block of k is summed apart and added to those before it, of many blocks with what that loses
+// (promotion.h): the rounding error of one long chain would grow with √k.
 #pragma once
 #include <functional>
 #include "kernels/pieces/loop_tile.h"

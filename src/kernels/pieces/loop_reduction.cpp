@@ -12,6 +12,7 @@
 #include "kernels/pieces/loop_nest_tiling.h"
 #include "kernels/pieces/loop_tile.h"
 #include "kernels/pieces/loop_values.h"
+#include "kernels/pieces/promotion.h"
 #include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 #include "tile/build.h"
@@ -35,6 +36,16 @@ LoopReduction::LoopReduction(LoopTile& tile, LoopValues& values)
   }
   for (size_t v = 0; v < nest_.values.size(); ++v)
     if (nest_.values[v].kind == Kind::reduce) reductions_.push_back(v);
+  for (size_t axis = 0; axis < nest_.axes.size(); ++axis) terms_ *= turns(axis);
+  compensates_ = promotion::compensates(ceil_div(terms_, kChain), kChain);
+}
+
+bool LoopReduction::is_sum(size_t v) const {
+  return nest_.values[v].op == ValueOp::add && !nest_.values[v].integers;
+}
+
+TensorId LoopReduction::part_of(size_t v) {
+  return t_.reg(fmt::format("part{}", v), Dtype::f32, accumulated(v));
 }
 
 bool LoopReduction::varies_in_loops(size_t value) const {
@@ -54,6 +65,7 @@ void LoopReduction::start() {
   for (const size_t v : reductions_) {
     values_.hold(v, values_.reg("sum", v, accumulated(v)));
     b_.fill(values_.held(v), identity_of(nest_.values[v].op));
+    if (compensates_ && is_sum(v)) b_.fill(part_of(v), 0);
   }
 }
 
@@ -81,7 +93,13 @@ void LoopReduction::loop_over(size_t axis) {
   for (size_t later = axis + 1; later < nest_.axes.size(); ++later) inside *= turns(later);
   const int64_t unroll = t_.options.unroll;
   if (unroll > 1 && count <= unroll && t_.extent(axis) == 1) {
-    for (int64_t i = 0; i < count; ++i) turn(i);
+    const auto all = [&] {
+      for (int64_t i = 0; i < count; ++i) turn(i);
+    };
+    if (in_chain_ || count * inside == terms_)
+      all();
+    else
+      in_chain(all);
   } else if (inside > kChain || count * inside <= kChain || in_chain_) {
     b_.for_(name, 0, count, 1, turn);
   } else {
@@ -93,7 +111,7 @@ void LoopReduction::loop_over(size_t axis) {
   t_.move_to(axis, 0);
 }
 
-// What the body adds up from zero, then added to what was before.
+// What the body adds up, from zero or from what was lost before, then added to what was before.
 void LoopReduction::in_chain(const std::function<void()>& body) {
   struct Part {
     size_t reduction;
@@ -103,9 +121,9 @@ void LoopReduction::in_chain(const std::function<void()>& body) {
 
   std::vector<Part> parts;
   for (const size_t v : reductions_) {
-    if (nest_.values[v].op != ValueOp::add || nest_.values[v].integers) continue;
-    const TensorId part = t_.reg(fmt::format("part{}", v), Dtype::f32, accumulated(v));
-    b_.fill(part, 0);
+    if (!is_sum(v)) continue;
+    const TensorId part = part_of(v);
+    if (!compensates_) b_.fill(part, 0);
     parts.push_back({v, values_.held(v), part});
     values_.hold(v, part);
   }
@@ -114,7 +132,13 @@ void LoopReduction::in_chain(const std::function<void()>& body) {
   in_chain_ = false;
   for (const Part& each : parts) {
     values_.hold(each.reduction, each.sum);
-    b_.map(each.sum, b_.value(each.sum) + b_.value(each.part));
+    if (compensates_) {
+      const TensorId total =
+          t_.reg(fmt::format("grown{}", each.reduction), Dtype::f32, accumulated(each.reduction));
+      promotion::add_compensated(b_, each.sum, each.part, total, promotion::Overflow::stays);
+    } else {
+      b_.map(each.sum, b_.value(each.sum) + b_.value(each.part));
+    }
   }
 }
 

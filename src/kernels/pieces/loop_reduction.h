@@ -2,7 +2,9 @@
 //
 // An accumulator has an element for each of the tile, along the reduced axis of the tile too; that
 // one is brought together at the end. Sums of floats are made in chains of at most 16 terms, which
-// are added up: the rounding error of one long chain would grow with the root of its length.
+// are added up: the rounding error of one long chain would grow with the root of its length. Of
+// many chains what these additions lose is carried on (promotion.h). What is written out inside of
+// loops is a chain.
 //
 //   reduce add of 1000 terms    for from in 0 … 1000 by 16
 //                                 part ← 0; for i in from … from + 16: part ← part + term
@@ -35,6 +37,8 @@ class LoopReduction {
   void accumulate(size_t reduction);
   void join_tile(size_t reduction);
   void in_chain(const std::function<void()>& body);
+  bool is_sum(size_t reduction) const;  // of floats
+  TensorId part_of(size_t reduction);
   int64_t turns(size_t axis) const;
 
   LoopTile& t_;
@@ -45,5 +49,7 @@ class LoopReduction {
   std::vector<bool> operands_;  // by value
   std::function<void()> body_;
   bool in_chain_ = false;
+  int64_t terms_ = 1;  // of an accumulator
+  bool compensates_;
 };
 }  // namespace warploom::kernels::direct

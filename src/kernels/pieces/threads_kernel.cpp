@@ -10,6 +10,7 @@
 #include "kernels/family.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/epilogue.h"
+#include "kernels/pieces/promotion.h"
 #include "kernels/pieces/tile_scheduler.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
@@ -67,6 +68,11 @@ void ThreadsKernel::add_to(Family::Programs& out) {
   b_ = t_.reg("fb", b, {math_.k_step, columns_});
   t_.fill(acc_, 0);
   const int64_t stages = stage_.count(nest_, summed_);
+  const bool splits = math_.precision.terms > 1;
+  const bool chains = math_.promotes && math_.precision.operand == Dtype::f32;
+  if (chains) stages_of_part_ = std::max<int64_t>(promotion::kLongestChain / depth_, 1);
+  compensates_ = chains || (splits && promotion::compensates(stages, depth_));
+  if (compensates_) total_ = t_.reg("total", Dtype::f32, shape);
   const size_t k = c_.channel.value_or(c_.k[0]);
   const auto [begin, end] = stage_.stages_within(c_.domain_constraints, k, 0, stages);
   for (int64_t stage = 0; stage + 1 < s_.stages; ++stage) produce(begin + stage);
@@ -104,15 +110,31 @@ void ThreadsKernel::produce_taps() {
 }
 
 void ThreadsKernel::sum(const Index& begin, const Index& end) {
+  if (compensates_) t_.fill(part_, 0);
   t_.for_("k", begin, end, 1, [&](const Index& k) {
     TileCoord here = tile_;
     here.place(nest_, summed_, k);
     const std::vector<TensorId> scales = load_scales(draft_, c_, here, result_);
-    if (math_.promotes) t_.fill(part_, 0);
+    if (math_.promotes && !compensates_) t_.fill(part_, 0);
     t_.consume(stages_, 0, [&] { multiply_stage(); });
-    if (math_.promotes) t_.map(acc_, promoted(draft_, acc_, part_, scales));
+    const int64_t last = stages_of_part_ - 1;
+    if (last > 0)
+      t_.if_less(last - 1, k % stages_of_part_, [&] { promote(scales); });
+    else if (math_.promotes)
+      promote(scales);
     produce(k + (s_.stages - 1));
   });
+  // What the last whole part left, or the part that has not ended.
+  if (stages_of_part_ > 1) t_.map(acc_, t_.value(acc_) + t_.value(part_));
+}
+
+void ThreadsKernel::promote(const std::vector<TensorId>& scales) {
+  const bool splits = math_.precision.terms > 1;
+  const auto overflow = splits ? promotion::Overflow::unasked : promotion::Overflow::stays;
+  if (compensates_)
+    promotion::add_compensated(t_, acc_, part_, total_, overflow);
+  else
+    t_.map(acc_, promoted(draft_, acc_, part_, scales));
 }
 
 // part += fa · fb: as they are, rounded to tf32, or as three products of two-part splits.

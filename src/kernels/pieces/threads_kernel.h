@@ -5,6 +5,9 @@
 // Rows are A's axis m (of a convolution its output channels), columns a block_n · tile_p patch of
 // B's (pixels of one image; of a matmul tile_p is 1). A stage holds block_k ·
 // filter_taps_per_stage of the sum's terms: so many input channels at so many places of the filter.
+// Sums of fused multiply-adds, where they are long, are promoted every kLongestChain terms
+// (promotion.h), those of split operands by every stage.
+//
 // Nothing is unfolded in memory: a patch at a place of the filter is a box of the input, and what
 // padding adds lies outside and counts as 0.
 #pragma once
@@ -26,7 +29,7 @@ template <Config T> MatmulMmaConfig threads_choices(const T& s) {
 struct ThreadsMath {
   Precision precision;
   int64_t k_step;  // elements of k of an instruction
-  bool promotes;   // the sums of a stage are added up in fp32 registers
+  bool promotes;   // sums of stages are added up in fp32 registers
 };
 
 class ThreadsKernel {
@@ -43,6 +46,7 @@ class ThreadsKernel {
   void produce_taps();
   void sum(const Index& begin, const Index& end);
   void multiply_stage();
+  void promote(const std::vector<TensorId>& scales);
   void multiply_tf32();
 
   const Contraction& c_;
@@ -66,6 +70,9 @@ class ThreadsKernel {
   tile::PipelineId stages_ = -1;
   TensorId acc_ = -1;
   TensorId part_ = -1;
+  TensorId total_ = -1;
+  int64_t stages_of_part_ = 1;
+  bool compensates_ = false;
   TensorId a_ = -1;
   TensorId b_ = -1;
 };

@@ -6,6 +6,7 @@
 #include "base/dtype.h"
 #include "kernels/config/configs.h"
 #include "kernels/config/constraints.h"
+#include "kernels/pieces/promotion.h"
 #include "kernels/pieces/wgmma_product.h"
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
@@ -37,11 +38,13 @@ void WgmmaProduct::check_tile(Kernel& checks, const WgmmaChoices& s) const {
   const bool whole_atoms = s.block_m % (64 * s.num_math_warpgroups) == 0;
   checks.require(whole_atoms, {F::block_m, F::num_math_warpgroups},
                  "block_m a multiple of 64 rows a math warpgroup", s.block_m);
-  const bool fit_registers = accumulators <= most_accumulators(s.stages_per_round() > 1);
+  const bool fit_registers = accumulators <= most_accumulators(s);
   checks.require(
       fit_registers,
-      {F::block_m, F::block_n, F::num_math_warpgroups, F::promotion_interval, F::a_source},
-      "at most 128 accumulators a thread, 96 with a second set, 64 with a third", accumulators);
+      {F::block_m, F::block_n, F::block_k, F::num_math_warpgroups, F::promotion_interval,
+       F::a_source, F::split_k},
+      "at most 128 accumulators a thread, 96 with a second set, 64 with a third, 48 with a fourth",
+      accumulators);
   checks.require(n % 8 == 0 && n <= 256, {F::block_n}, "8 to 256 columns, a multiple of 8", n);
   const bool for_integers = n % 16 == 0 || n <= 24;
   checks.require(precision.operand != Dtype::i8 || for_integers, {F::block_n},
@@ -66,6 +69,8 @@ void WgmmaProduct::check_loop(Kernel& checks, const WgmmaChoices& s) const {
   const bool one_atom = s.block_k * bytes_of(used.operand) <= 128;
   checks.require(used.operand != Dtype::tf32 || one_atom, {F::block_k, F::fp32_emulation},
                  "block_k of at most 128 bytes of tf32", s.block_k);
+  checks.require(used.terms == 1 || s.block_k <= promotion::kDeepestPart, {F::block_k},
+                 "stages of at most 96 terms of split operands", s.block_k);
   const bool emulates = s.fp32_emulation != Emulation::none;
   checks.require((precision.terms > 1) == emulates, {F::fp32_emulation},
                  "fp32_emulation=tf32x3 or fp16x3 for fp32 products, none for others",

@@ -9,6 +9,7 @@
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/promotion.h"
 #include "kernels/pieces/tile_scheduler.h"
 #include "kernels/pieces/wgmma_product.h"
 #include "loopnest/affine.h"
@@ -37,7 +38,8 @@ WgmmaKernel::WgmmaKernel(const WgmmaProduct& product, const Contraction& sides, 
       summed_(stage_axes(sides)),
       tiles_(product, sides, s),
       promotes_(product.promotes()),
-      meanwhile_(promotes_ && tiles_.stages_per_round() > 1) {}
+      meanwhile_(promotes_ && tiles_.stages_per_round() > 1),
+      compensates_(product.compensates(s)) {}
 
 void WgmmaKernel::add_to(Family::Programs& out) {
   const auto math = static_cast<int>(s_.num_math_warpgroups);
@@ -52,6 +54,7 @@ void WgmmaKernel::add_to(Family::Programs& out) {
     t_.role("producer", 4, math > 1 ? kProducerRegisters : 0, [&] { produce(); });
     t_.role("consumer", 4 * math, math > 1 ? kMathRegisters : 0, [&] {
       acc_ = t_.reg("acc", sums, {s_.block_m, s_.block_n});
+      if (compensates_) total_ = t_.reg("total", sums, {s_.block_m, s_.block_n});
       consume();
     });
   });
@@ -130,6 +133,8 @@ void WgmmaKernel::consume() {
   std::vector<StageSums> sets = sums_of_round();
   const auto sum = [&](const TileCoord& tile, const Index& begin, const Index& end, bool shared) {
     t_.fill(acc_, 0);
+    for (const StageSums& set : sets)
+      if (compensates_) t_.fill(set.part, 0);
     if (shared) tiles_.take_over(draft_, acc_, begin);
     sum_tile(tile, begin, end, sets);
     if (!shared) return finish(tile);
@@ -158,7 +163,7 @@ void WgmmaKernel::sum_tile(const TileCoord& tile, const Index& begin, const Inde
 
 void WgmmaKernel::multiply_stage(const TileCoord& stage, StageSums& set) {
   set.scales = load_scales(draft_, c_, stage, result_, row_axes_, set.name);
-  if (promotes_) t_.fill(set.part, 0);
+  if (promotes_ && !compensates_) t_.fill(set.part, 0);
   const int in_flight = promotes_ && !meanwhile_ ? 0 : 1;
   t_.consume(pipeline_, in_flight, [&] { add_products(set); });
 }
@@ -183,7 +188,10 @@ void WgmmaKernel::add_product(TensorId part, TensorId x, size_t operand) {
 }
 
 void WgmmaKernel::promote(const StageSums& set) {
-  t_.map(acc_, promoted(draft_, acc_, set.part, set.scales));
+  if (compensates_)
+    promotion::add_compensated(t_, acc_, set.part, total_, promotion::Overflow::unasked);
+  else
+    t_.map(acc_, promoted(draft_, acc_, set.part, set.scales));
 }
 
 void WgmmaKernel::finish(const TileCoord& tile) {

@@ -62,7 +62,8 @@ class WgmmaKernel {
   Axes summed_;
   WgmmaTiles tiles_;
   bool promotes_;
-  bool meanwhile_;  // a stage's sums are added while the next is multiplied, in a set of its own
+  bool meanwhile_;    // a stage's sums are added while the next is multiplied, in a set of its own
+  bool compensates_;  // what those additions lose is carried into the stages that follow
   KernelBuilder draft_{"matmul"};
   tile::Builder& t_ = draft_.b;
   std::vector<TensorTile> from_;
@@ -71,5 +72,6 @@ class WgmmaKernel {
   TensorId lines_ = -1;    // a transposed tile as [m, k]
   TensorId staging_ = -1;  // what results leave through
   TensorId acc_ = -1;
+  TensorId total_ = -1;
 };
 }  // namespace warploom::kernels

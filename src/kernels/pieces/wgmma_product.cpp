@@ -10,6 +10,7 @@
 #include "kernels/family.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/precision.h"
+#include "kernels/pieces/promotion.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
 
@@ -56,8 +57,15 @@ int64_t WgmmaProduct::row_ctas(const WgmmaChoices& s) const {
   return c.reductions.empty() ? 1 : ceil_div(c.nest.axes[c.column], s.block_n);
 }
 
-int64_t WgmmaProduct::most_accumulators(bool several_stages_a_round) const {
-  if ((promotes() && several_stages_a_round) || accumulator_sets_ > 1) return 64;
+bool WgmmaProduct::compensates(const WgmmaChoices& s) const {
+  const int64_t parts = ceil_div(stages_of(s.block_k), s.split_k);
+  return precision.terms > 1 && promotion::compensates(parts, s.block_k);
+}
+
+int64_t WgmmaProduct::most_accumulators(const WgmmaChoices& s) const {
+  const bool next = promotes() && s.stages_per_round() > 1;
+  if (compensates(s)) return next ? 48 : 64;
+  if (next || accumulator_sets_ > 1) return 64;
   return promotes() ? 96 : 128;
 }
 

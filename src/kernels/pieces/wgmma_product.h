@@ -54,8 +54,11 @@ class WgmmaProduct {
   // Whether the sums of stages are added up in fp32 registers.
   bool promotes() const { return precision.promotes() || !c.scales.empty(); }
 
+  // Whether what those additions lose is carried on (promotion.h).
+  bool compensates(const WgmmaChoices& s) const;
+
   // The most accumulators a thread, of one set beside others.
-  int64_t most_accumulators(bool several_stages_a_round) const;
+  int64_t most_accumulators(const WgmmaChoices& s) const;
 
   // The axes of the result that no tile has several elements of, and how many elements there are
   // along them.

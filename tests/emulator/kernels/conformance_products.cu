@@ -19,6 +19,12 @@ MULTIPLY_CASE(multiply_tf32, wl::tf32, float, mma_m16n8k8)
 MULTIPLY_CASE(multiply_e4m3, wl::e4m3, float, mma_m16n8k32)
 MULTIPLY_CASE(multiply_e5m2, wl::e5m2, float, mma_m16n8k32)
 MULTIPLY_CASE(multiply_s8, signed char, int, mma_m16n8k32)
+// With operands of many digits: how the sums are rounded.
+MULTIPLY_CASE(multiply_sums_bf16, wl::bf16, float, mma_m16n8k16)
+MULTIPLY_CASE(multiply_sums_f16, wl::f16, float, mma_m16n8k16)
+MULTIPLY_CASE(multiply_sums_tf32, wl::tf32, float, mma_m16n8k8)
+MULTIPLY_CASE(multiply_sums_e4m3, wl::e4m3, float, mma_m16n8k32)
+MULTIPLY_CASE(multiply_sums_e5m2, wl::e5m2, float, mma_m16n8k32)
 
 // Shared images of A (at 0) and B (at b_at) come from `in`; two multiplications, the first not
 // accumulating.
@@ -78,6 +84,17 @@ WGMMA_CASE(wgmma_tf32_64, 64, wl::tf32, float, false, false, 4096, 8192, 32, 32,
 WGMMA_CASE(wgmma_e4m3_64, 64, wl::e4m3, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024,
            1)
 WGMMA_CASE(wgmma_e5m2_64, 64, wl::e5m2, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024,
+           1)
+// Likewise.
+WGMMA_CASE(wgmma_sums_bf16, 64, wl::bf16, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024,
+           1)
+WGMMA_CASE(wgmma_sums_f16, 64, wl::f16, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024,
+           1)
+WGMMA_CASE(wgmma_sums_tf32, 64, wl::tf32, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024,
+           1)
+WGMMA_CASE(wgmma_sums_e4m3, 64, wl::e4m3, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024,
+           1)
+WGMMA_CASE(wgmma_sums_e5m2, 64, wl::e5m2, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024,
            1)
 WGMMA_CASE(wgmma_s8_64, 64, signed char, int, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024, 1)
 

@@ -32,11 +32,12 @@ namespace {
 constexpr double kPlanningShare = 0.3;
 // Of the budget at most, for what comes behind the search; and all of it together.
 constexpr double kDeliveryShare = 0.3;
-constexpr double kWholeShare = 0.25;
+constexpr double kWholeShare = 0.2;
+constexpr double kFinalsShare = 0.15;
 constexpr double kReserveShare = 0.6;
 constexpr double kLeastReserve = 0.2;  // seconds
-// Of the time that is left, for the first candidates of all regions that are left.
-constexpr double kFirstShare = 0.7;
+// Of the time that is left, what judging the plan of fallbacks aims at.
+constexpr double kFallbacksShare = 0.2;
 constexpr double kLeastSlice = 0.5;  // seconds
 constexpr double kSlices = 8;        // of the time that is left
 constexpr size_t kMostAwake = 4;     // evaluators at once: each holds its region's tensors
@@ -186,8 +187,8 @@ bool GraphSearch::is_first_too_long(size_t others) const {
     seconds += one->seconds;
     count += one->seconds > 0 ? 1 : 0;
   }
-  const double left = budget_.less(reserve()).left();
-  return count > 0 && seconds / count * static_cast<double>(others) > kFirstShare * left;
+  const double left = budget_.less(whole_reserve()).left();
+  return count > 0 && seconds / count * static_cast<double>(others) > left;
 }
 
 // An answer before all: the plan of what is right so far and else of fallbacks, judged whole.
@@ -200,7 +201,8 @@ Status GraphSearch::take_fallbacks() {
   const Status joined = join(out);
   if (!joined) return joined;
   say("judging the plan of fallbacks whole");
-  const Result<verify::Verdict> verdict = judge_list(out.list);
+  const Budget soft = budget_.part(kFallbacksShare * budget_.left());
+  const Result<verify::Verdict> verdict = judge_list(out.list, soft);
   if (verdict) {
     take_whole(out, *verdict);
     proven_ = std::move(out);
@@ -312,7 +314,9 @@ double GraphSearch::whole_reserve() const {
 double GraphSearch::reserve() const {
   double finals = 0;
   for (const RegionSearch* one : order_) finals += one->session->costs().finals();
-  const double wanted = delivery_reserve() + whole_reserve() + std::max(finals, kLeastReserve);
+  const double most = (is_trivial_ ? kReserveShare : kFinalsShare) * options_.budget_seconds;
+  finals = std::min(std::max(finals, kLeastReserve), most);
+  const double wanted = delivery_reserve() + whole_reserve() + finals;
   return std::min(wanted, kReserveShare * options_.budget_seconds);
 }
 }  // namespace warploom::search

@@ -85,8 +85,9 @@ class GraphSearch {
   LaunchList linked(plan::Plan& plan) const;
   void name_regions(Outcome& out, const graph::Graph& given) const;
   void compile_as_one(const LaunchList& list) const;
-  Result<verify::Verdict> judge_list(const LaunchList& list);
+  Result<verify::Verdict> judge_list(const LaunchList& list, const Budget& soft);
   Result<Outcome> whole(const graph::Graph& given);
+  bool is_proven(const Outcome& out) const;
   Status judge_until_right(Outcome& out);
   Status without_whole(const Outcome& out) const;
   double needed_seconds() const;

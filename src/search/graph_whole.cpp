@@ -107,20 +107,24 @@ void GraphSearch::name_regions(Outcome& out, const graph::Graph& given) const {
 // the cache, where the evaluator finds them.
 void GraphSearch::compile_as_one(const LaunchList& list) const {
   constexpr double kLongest = 60;  // seconds, of one text; of several four times as long
-  const double seconds = std::clamp(0.25 * budget_.left(), 0.0, kLongest);
-  const std::chrono::milliseconds limit(static_cast<int>(1e3 * seconds));
-  if (limit.count() == 0) return;
-  turns_->acquire();  // for the compiler that needs none
-  (void)runtime::compile(list,
-                         {.time = limit, .turns = turns_.get(), .ended = options_.interrupted});
+  using std::chrono::milliseconds;
+  const double left = std::clamp(budget_.left(), 0.0, 4 * kLongest);
+  const Budget::Clock::time_point before = Budget::Clock::now();
+  // One turn is for the compiler that needs none beside it.
+  if (!turns_->try_acquire_for(milliseconds(static_cast<int>(1e3 * left)))) return;
+  const auto waited = std::chrono::duration_cast<milliseconds>(Budget::Clock::now() - before);
+  const milliseconds limit = milliseconds(static_cast<int>(250 * left)) - waited / 4;
+  if (limit.count() > 0)
+    (void)runtime::compile(list,
+                           {.time = limit, .turns = turns_.get(), .ended = options_.interrupted});
   turns_->release();
 }
 
-Result<verify::Verdict> GraphSearch::judge_list(const LaunchList& list) {
+Result<verify::Verdict> GraphSearch::judge_list(const LaunchList& list, const Budget& soft) {
   // Without an answer there is nothing to deliver: it has the whole of the time.
-  const Budget soft = budget_.less(delivery_reserve());
+  const Budget kept = budget_.less(delivery_reserve());
   compile_as_one(list);
-  return judge_->judge(list, {.soft = soft, .hard = proven_ ? soft : budget_});
+  return judge_->judge(list, {.soft = soft, .hard = proven_ ? kept : budget_});
 }
 
 // What is right as a whole; where that cannot be shown in time, what is right in parts, which the
@@ -128,8 +132,9 @@ Result<verify::Verdict> GraphSearch::judge_list(const LaunchList& list) {
 Result<Outcome> GraphSearch::whole(const graph::Graph& given) {
   Outcome out;
   Status joined = join(out);
-  if (joined && !is_trivial_ && !options_.is_interrupted()) joined = judge_until_right(out);
-  const bool is_better = joined && (out.proven || is_trivial_);
+  const bool is_new = joined && !is_trivial_ && !is_proven(out);
+  if (is_new && !options_.is_interrupted()) joined = judge_until_right(out);
+  const bool is_better = joined && (is_trivial_ || (is_new && out.proven));
   if (proven_ && !is_better) {
     out = *std::move(proven_);
     out.interrupted = options_.is_interrupted();
@@ -140,12 +145,17 @@ Result<Outcome> GraphSearch::whole(const graph::Graph& given) {
   return out;
 }
 
+// Whether it is the plan with fallbacks, which was judged.
+bool GraphSearch::is_proven(const Outcome& out) const {
+  return proven_ && proven_->plan.configs == out.plan.configs;
+}
+
 // Regions may be right alone and wrong together: then the one whose error is nearest to its bound
 // takes a more exact candidate, and so on.
 Status GraphSearch::judge_until_right(Outcome& out) {
   say("judging the joined plan whole");
   out.proven = false;
-  Result<verify::Verdict> verdict = judge_list(out.list);
+  Result<verify::Verdict> verdict = judge_list(out.list, budget_.less(delivery_reserve()));
   while (!verdict && verdict.error().code == ErrorCode::kPlanWrong) {
     const bool is_last = budget_.less(delivery_reserve()).left() < 2 * judge_->seconds();
     const bool has_other = is_last ? take_fallbacks_everywhere() : take_more_exact();
@@ -153,7 +163,7 @@ Status GraphSearch::judge_until_right(Outcome& out) {
     say("judging a more exact plan whole");
     WARPLOOM_CHECK(join(out));
     out.proven = false;
-    verdict = judge_list(out.list);
+    verdict = judge_list(out.list, budget_.less(delivery_reserve()));
   }
   if (verdict) {
     take_whole(out, *verdict);

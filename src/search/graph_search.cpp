@@ -198,8 +198,7 @@ Status GraphSearch::take_fallbacks() {
   for (RegionSearch* one : order_)
     if (!one->session->is_right()) one->session->take_fallback();
   Outcome out;
-  const Status joined = join(out);
-  if (!joined) return joined;
+  if (!join(out)) return take_winners();  // then there is no such plan
   say("judging the plan of fallbacks whole");
   const Budget soft = budget_.part(kFallbacksShare * budget_.left());
   const Result<verify::Verdict> verdict = judge_list(out.list, soft);
@@ -210,6 +209,10 @@ Status GraphSearch::take_fallbacks() {
   const bool goes_on = verdict || verdict.error().code == ErrorCode::kPlanWrong ||
                        verdict.error().code == ErrorCode::kInterrupted;
   if (!goes_on) return fail(verdict.error());
+  return take_winners();
+}
+
+Status GraphSearch::take_winners() {
   for (RegionSearch* one : order_) one->session->take_winner();
   return ok();
 }

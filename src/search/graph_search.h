@@ -65,6 +65,7 @@ class GraphSearch {
   Budget for_first() const;
   bool is_first_too_long(size_t others) const;
   Status take_fallbacks();
+  Status take_winners();
   Status slice(RegionSearch& one, const Slice& slice);
   Status search_on();
   RegionSearch* most_worth(double seconds);

@@ -48,9 +48,9 @@ constexpr size_t kClimbers = 8;          // the best few whose neighbours a clim
 constexpr size_t kClimbs = 6;            // and how often
 constexpr size_t kMostRemembered = 100;  // of the best; only the first few matter
 
-// A fallback: how many legal configs are looked at, and of how many the model is asked.
+// A fallback: how many legal configs are looked at, and how many of them are predicted and built.
 constexpr size_t kFallbacks = 4'000;
-constexpr size_t kFallbacksModelled = 8;
+constexpr size_t kFallbacksTried = 8;
 
 struct Guessed {
   double guess;
@@ -142,22 +142,25 @@ double predicted(const SearchSpace& space, const KernelConfig& config) {
   return us > 0 ? us : HUGE_VAL;
 }
 
-// The best by guess of those that a bounded walk finds, or by prediction of the best few.
-std::optional<KernelConfig> best_found(const SearchSpace& space, const kernels::Family& family) {
+// Of those that a bounded walk finds the best few, by prediction or else by guess: the first that
+// can be built.
+std::optional<KernelConfig> best_built(const SearchSpace& space, const kernels::Family& family) {
   std::vector<Guessed> found;
   const kernels::SpaceWalk walk(family);
   walk.all([&](const KernelConfig& config) {
     found.push_back({family.guess(config), config});
     return found.size() < kFallbacks;
   });
-  if (found.empty()) return std::nullopt;
   std::ranges::stable_sort(found, {}, &Guessed::guess);
-  if (!space.capabilities.gpu || !space.predict) return found.front().config;
-  found.resize(std::min(found.size(), kFallbacksModelled));
-  std::vector<double> us(found.size());
-  const auto count = static_cast<int64_t>(found.size());
-  graph::parallel_for(count, 0, [&](int64_t i) { us[i] = predicted(space, found[i].config); });
-  return found[std::ranges::min_element(us) - us.begin()].config;
+  if (found.size() > kFallbacksTried) found.erase(found.begin() + kFallbacksTried, found.end());
+  if (space.capabilities.gpu) {
+    const auto predict = [&](int64_t i) { found[i].guess = predicted(space, found[i].config); };
+    graph::parallel_for(std::ssize(found), 0, predict);
+    std::ranges::stable_sort(found, {}, &Guessed::guess);
+  }
+  for (const Guessed& one : found)
+    if (space.build(one.config)) return one.config;
+  return std::nullopt;
 }
 }  // namespace
 
@@ -165,7 +168,7 @@ std::optional<KernelConfig> fallback_of(const SearchSpace& space) {
   std::vector<kernels::FamilyPtr> families = space.families;
   std::ranges::stable_sort(families, {}, [](const auto& family) { return doubt_of(*family); });
   for (const kernels::FamilyPtr& family : families)
-    if (std::optional<KernelConfig> found = best_found(space, *family)) return found;
+    if (std::optional<KernelConfig> found = best_built(space, *family)) return found;
   return std::nullopt;
 }
 

@@ -38,7 +38,7 @@ inline constexpr const char* kStrategyNames[] = {"automatic", "enumerate", "rand
 // What covers the region and is the surest to be right: of a strict family, whose kernels compute
 // with the operands themselves and hold infinities and NaN, one made for such regions before one
 // that covers nearly everything; where there is none, of what there is. By guess or prediction the
-// best of the configs that a bounded walk finds. Nothing where nothing covers the region.
+// best that can be built of the configs that a bounded walk finds. Nothing where there is none.
 std::optional<kernels::KernelConfig> fallback_of(const SearchSpace& space);
 
 class SearchStrategy {

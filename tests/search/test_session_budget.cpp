@@ -50,8 +50,8 @@ class SessionBudget : public testing::Test {
 
   Task task(const Verdicts& verdicts) {
     Task out = task_of(family_);
-    out.recorded = [this, verdicts](const KernelConfig& config, const verify::Request& request)
-        -> Result<verify::Verdict> {
+    out.recorded = [this, verdicts](const KernelConfig& config,
+                                    const verify::Request& request) -> Result<verify::Verdict> {
       clock_ += judging_;
       asked_.push_back(config.text());
       return verdicts(config, request);
@@ -104,8 +104,8 @@ TEST_F(SessionBudget, OneThatIsTooSmallForACandidateSaysWhatThatTook) {
 
 TEST_F(SessionBudget, WhatCouldNotBeJudgedWholeInTimeIsRightInParts) {
   Task late = task_of(family_);
-  late.recorded = [this](const KernelConfig&, const verify::Request& request)
-      -> Result<verify::Verdict> {
+  late.recorded = [this](const KernelConfig&,
+                         const verify::Request& request) -> Result<verify::Verdict> {
     clock_ += judging_;
     if (!request.whole) return right(100);
     return fail({ErrorCode::kInterrupted, "the time was up"});

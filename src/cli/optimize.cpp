@@ -222,7 +222,9 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
   announce(session, flags, "building the bundle and running its check");
-  const auto written = write_outcome(folder, flags, model, graph, outcome, budget.until());
+  constexpr double kLeft = 0.03;  // of the budget, for moving the bundle to its place
+  const export_::Until until = budget.less(kLeft * budget.seconds()).until();
+  const auto written = write_outcome(folder, flags, model, graph, outcome, until);
   nlohmann::json json = search::to_json(outcome);
   if (!written) return without_bundle(std::move(json), written.error());
   json["bundle"] = folder.string();

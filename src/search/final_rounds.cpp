@@ -143,9 +143,11 @@ bool TuningSession::take_more_exact() {
 bool TuningSession::take_fallback() {
   if (!fallback_) fallback_ = fallback_of(task_.space);
   const Candidate* const now = winner();
-  const bool is_it = chosen_ == fallback_ || (!chosen_ && now && now->config == fallback_);
-  if (!fallback_ || is_it) return false;
-  chosen_ = fallback_;
+  if (!fallback_) return false;
+  const bool is_it =
+      chosen_ ? *chosen_ == fallback_->config : now && now->config == fallback_->config;
+  if (is_it) return false;
+  chosen_ = fallback_->config;
   return true;
 }
 
@@ -153,7 +155,10 @@ bool TuningSession::take_fallback() {
 Result<Candidate> TuningSession::unjudged() const {
   Candidate out;
   out.config = *chosen_;
-  WARPLOOM_TRY(out.list, task_.space.build(out.config));
+  if (fallback_ && out.config == fallback_->config)
+    out.list = fallback_->list;
+  else
+    WARPLOOM_TRY(out.list, task_.space.build(out.config));
   return out;
 }
 
@@ -177,7 +182,8 @@ Error TuningSession::nothing_right() const {
   error.place = name;
   error.expected = "a candidate that is right";
   error.found = measurer_.refusals();
-  error.remedy = "give it more time with --budget";
+  error.remedy = "all that there is was tried: take track tolerance, or report it with the model";
+  if (has_more()) error.remedy = "give it more time with --budget";
   if (!late_) return error;
   error.message = "the budget ended before a candidate was judged right";
   error.expected = "a larger budget";

@@ -11,6 +11,7 @@
 #include <vector>
 #include "base/error.h"
 #include "graph/graph.h"
+#include "graph/parallel.h"
 #include "kernels/family.h"
 #include "plan/fusion.h"
 #include "plan/limits.h"
@@ -195,8 +196,12 @@ bool GraphSearch::is_first_too_long(size_t others) const {
 Status GraphSearch::take_fallbacks() {
   has_tried_fallbacks_ = true;
   rest_all();
-  for (RegionSearch* one : order_)
-    if (!one->session->is_right()) one->session->take_fallback();
+  // Families are asked for many configs, and one is built: of several regions at once.
+  graph::parallel_for(std::ssize(order_), 0, [&](int64_t i) {
+    TuningSession& session = *order_[i]->session;
+    if (!session.is_right() && !budget_.is_over()) session.take_fallback();
+  });
+  if (budget_.is_over()) return take_winners();
   Outcome out;
   if (!join(out)) return take_winners();  // then there is no such plan
   say("judging the plan of fallbacks whole");

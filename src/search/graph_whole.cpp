@@ -49,7 +49,7 @@ Status GraphSearch::join(Outcome& out) {
   for (RegionSearch* one : order_) {
     TuningSession& session = *one->session;
     const bool may_stand_in = !is_trivial_ && !session.is_right() && !session.has_tried();
-    if (may_stand_in && !options_.is_interrupted()) session.take_fallback();
+    if (may_stand_in && !options_.is_interrupted() && !budget_.is_over()) session.take_fallback();
     Result<Outcome> found = session.conclude();
     if (!found) return fail(with_place(found.error(), *one));
     one->outcome = *std::move(found);

@@ -144,7 +144,8 @@ double predicted(const SearchSpace& space, const KernelConfig& config) {
 
 // Of those that a bounded walk finds the best few, by prediction or else by guess: the first that
 // can be built.
-std::optional<KernelConfig> best_built(const SearchSpace& space, const kernels::Family& family) {
+std::optional<Fallback> best_built(const SearchSpace& space, const kernels::Family& family,
+                                   const plan::Limits& limits) {
   std::vector<Guessed> found;
   const kernels::SpaceWalk walk(family);
   walk.all([&](const KernelConfig& config) {
@@ -153,23 +154,28 @@ std::optional<KernelConfig> best_built(const SearchSpace& space, const kernels::
   });
   std::ranges::stable_sort(found, {}, &Guessed::guess);
   if (found.size() > kFallbacksTried) found.erase(found.begin() + kFallbacksTried, found.end());
-  if (space.capabilities.gpu) {
+  if (space.capabilities.gpu && !limits.ended() && !limits.late()) {
     const auto predict = [&](int64_t i) { found[i].guess = predicted(space, found[i].config); };
     graph::parallel_for(std::ssize(found), 0, predict);
     std::ranges::stable_sort(found, {}, &Guessed::guess);
   }
   for (const Guessed& one : found)
-    if (space.build(one.config)) return one.config;
+    if (Result<LaunchList> list = space.build(one.config))
+      return Fallback{one.config, *std::move(list)};
+  return std::nullopt;
+}
+
+std::optional<Fallback> fallback_within(const SearchSpace& space, const plan::Limits& limits) {
+  std::vector<kernels::FamilyPtr> families = space.families;
+  std::ranges::stable_sort(families, {}, [](const auto& family) { return doubt_of(*family); });
+  for (const kernels::FamilyPtr& family : families)
+    if (std::optional<Fallback> found = best_built(space, *family, limits)) return found;
   return std::nullopt;
 }
 }  // namespace
 
-std::optional<KernelConfig> fallback_of(const SearchSpace& space) {
-  std::vector<kernels::FamilyPtr> families = space.families;
-  std::ranges::stable_sort(families, {}, [](const auto& family) { return doubt_of(*family); });
-  for (const kernels::FamilyPtr& family : families)
-    if (std::optional<KernelConfig> found = best_built(space, *family)) return found;
-  return std::nullopt;
+std::optional<Fallback> fallback_of(const SearchSpace& space) {
+  return fallback_within(space, {});
 }
 
 SearchStrategy::SearchStrategy(const SearchSpace& space, Strategy strategy, uint64_t seed,
@@ -201,10 +207,10 @@ void SearchStrategy::order(const Ranked& families) {
 
 // Breadth first: the fallback, then the best of every other family.
 void SearchStrategy::lead(const Ranked& families) {
-  const std::optional<KernelConfig> fallback = fallback_of(*space_);
-  if (fallback) offer(*fallback, "");
+  const std::optional<Fallback> fallback = fallback_within(*space_, limits_);
+  if (fallback) offer(fallback->config, "");
   for (const auto& family : families) {
-    if (family.empty() || (fallback && family[0].family() == fallback->family())) continue;
+    if (family.empty() || (fallback && family[0].family() == fallback->config.family())) continue;
     std::vector<KernelConfig> best(family.begin(),
                                    family.begin() + std::min(family.size(), kAhead));
     sort_by_prediction(best);

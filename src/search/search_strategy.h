@@ -27,6 +27,7 @@
 #include <tuple>
 #include <vector>
 #include "base/random.h"
+#include "codegen/launch_list.h"
 #include "kernels/family.h"
 #include "plan/limits.h"
 #include "search/search_space.h"
@@ -39,7 +40,12 @@ inline constexpr const char* kStrategyNames[] = {"automatic", "enumerate", "rand
 // with the operands themselves and hold infinities and NaN, one made for such regions before one
 // that covers nearly everything; where there is none, of what there is. By guess or prediction the
 // best that can be built of the configs that a bounded walk finds. Nothing where there is none.
-std::optional<kernels::KernelConfig> fallback_of(const SearchSpace& space);
+struct Fallback {
+  kernels::KernelConfig config;
+  LaunchList list;
+};
+
+std::optional<Fallback> fallback_of(const SearchSpace& space);
 
 class SearchStrategy {
  public:

@@ -88,12 +88,12 @@ Status TuningSession::begin() {
   if (options_.resume) WARPLOOM_CHECK(resume());
   if (is_broad(options_.strategy)) fallback_ = fallback_of(task_.space);
   if (!fallback_) return ok();
-  const std::string text = fallback_->text();
+  const std::string text = fallback_->config.text();
   const auto knows = [&](const Remembered& one) { return one.candidate.config.text() == text; };
   if (std::ranges::any_of(remembered_, knows) || answered_.contains(text)) return ok();
   is_fallback_put_ = true;
   ++put_;
-  measurer_.submit({.config = *fallback_});
+  measurer_.submit({.config = fallback_->config});
   return ok();
 }
 
@@ -186,7 +186,7 @@ void TuningSession::put_ahead() {
     const auto config = strategy_->next();
     exhausted_ = !config;
     if (exhausted_) return;
-    if (is_fallback_put_ && *config == *fallback_) continue;  // its compiler has begun
+    if (is_fallback_put_ && *config == fallback_->config) continue;  // its compiler has begun
     ++put_;
     const std::string text = config->text();
     if (auto known = answered_.extract(text)) {

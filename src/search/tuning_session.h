@@ -146,7 +146,7 @@ class TuningSession {
   // By their configs' texts: what the search recorded before it was stopped.
   std::map<std::string, Candidate> answered_;
   std::vector<Remembered> remembered_;
-  std::optional<kernels::KernelConfig> fallback_;
+  std::optional<Fallback> fallback_;
   bool is_fallback_put_ = false;
   std::optional<kernels::KernelConfig> chosen_;  // over the winner, for a plan's sake
   bool from_archive_ = false;

@@ -140,14 +140,14 @@ TEST(SearchStrategy, BreadthTakesTheFallbackAndThenOneOfEveryOtherFamily) {
     ASSERT_GE(space.families.size(), 2u);
     SearchStrategy strategy(space, Strategy::automatic, 1);
     const auto first = families_of(strategy, space.families.size());
-    EXPECT_EQ(first[0], fallback_of(space)->family());
+    EXPECT_EQ(first[0], fallback_of(space)->config.family());
     EXPECT_EQ(std::set(first.begin(), first.end()).size(), space.families.size()) << target;
   }
 }
 
 TEST(SearchStrategy, TheFallbackComputesWithTheOperandsThemselves) {
   const auto family = [](const graph::Graph& graph, Track track) {
-    return fallback_of(space_of(graph, track, "sm_90a"))->family();
+    return fallback_of(space_of(graph, track, "sm_90a"))->config.family();
   };
   EXPECT_EQ(family(matmul(Dtype::f32, 1024), Track::fp32), "matmul_simt");
   EXPECT_EQ(family(convolution(), Track::fp32), "matmul_simt");

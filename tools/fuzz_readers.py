@@ -90,7 +90,7 @@ def archives(folder):
             "--target",
             "cpu",
             "--budget",
-            "3s",
+            "60s",
             "--candidates",
             "3",
             "--archive",

@@ -123,7 +123,7 @@ def with_weights(module, seed):
 
 
 # Weights are tested here, and not how fast kernels are: one that is right will do.
-SHORT = {"budget": "1s", "candidates": "1", "archive": str(SCRATCH / "archive.sqlite")}
+SHORT = {"budget": "60s", "candidates": "1", "archive": str(SCRATCH / "archive.sqlite")}
 
 
 def made(file, folder, *flags):

@@ -36,7 +36,7 @@ def blocks_of(document):
 
 def run_python(code, names):
     """Runs a block in the interpreter that the blocks of one document share."""
-    code = code.replace('"60s"', f'"2s", target="{TARGET}"')
+    code = code.replace('"60s"', f'"15s", target="{TARGET}"')
     with contextlib.redirect_stderr(io.StringIO()):
         exec(compile(code, "document", "exec"), names)
 
@@ -47,7 +47,7 @@ class DocumentsTest(unittest.TestCase):
         program = pathlib.Path(warploom.program()).resolve()
         interpreter = pathlib.Path(sys.executable)
         path = f"{program.parent}:{interpreter.parent}:{os.environ['PATH']}"
-        script = script.replace("--budget 60s", f"--budget 2s --target {TARGET}")
+        script = script.replace("--budget 60s", f"--budget 15s --target {TARGET}")
         ran = subprocess.run(
             ["bash", "-ec", script],
             capture_output=True,
@@ -82,7 +82,7 @@ class DocumentsTest(unittest.TestCase):
         folder = SCRATCH / "readme"
         names = {}
         with within(folder):
-            self.run_commands(f"warploom optimize {model} --target cpu --budget 2s --quiet")
+            self.run_commands(f"warploom optimize {model} --target cpu --budget 15s --quiet")
             sys.path.insert(0, str(folder / "out" / "conv_relu_maxpool"))
             try:
                 run_python(block, names)

@@ -99,8 +99,9 @@ Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const Launc
 }
 
 Result<Delivered> write_bundle(const fs::path& folder, const BundleInfo& info,
-                               const LaunchList& list, const graph::Graph& graph) {
+                               const LaunchList& list, const graph::Graph& graph,
+                               const Until& until) {
   WARPLOOM_TRY(const std::vector<BundleFile> files, bundle_files(info, list, graph));
-  return deliver(folder, files, list.engine);
+  return deliver(folder, files, list.engine, until);
 }
 }  // namespace warploom::export_

@@ -50,7 +50,8 @@ std::vector<BundleFile> texts_of(const nlohmann::json& record, Engine engine);
 // Makes them, proves them by their own Makefile and puts them in the place of `folder`: delivery.h
 // says what may be replaced and what is proven.
 Result<Delivered> write_bundle(const std::filesystem::path& folder, const BundleInfo& info,
-                               const LaunchList& list, const graph::Graph& graph);
+                               const LaunchList& list, const graph::Graph& graph,
+                               const Until& until = {});
 
 // `text` as lines of `// ` comment no wider than 100 columns.
 std::string comment(std::string_view text);

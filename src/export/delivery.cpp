@@ -34,6 +34,11 @@ using nlohmann::json;
 namespace {
 constexpr std::chrono::minutes kBuildLimit{15};  // nvcc takes its time over large networks
 constexpr std::chrono::minutes kRunLimit{10};
+constexpr const char* kNotBuilt =
+    "the bundle was not built here within the budget: `make check` in its folder does it";
+constexpr const char* kNotRun =
+    "the bundle was built, and its check did not end within the budget: `make check` in its folder "
+    "runs it";
 constexpr int kTries = 8;            // where a compiler crashes now and then
 constexpr size_t kMostWords = 4000;  // of a compiler's, in an error
 
@@ -113,6 +118,18 @@ Result<ProcessResult> make(const fs::path& folder, const std::string& target,
     argv.push_back(word);
   argv.insert(argv.end(), variables.begin(), variables.end());
   return run_process(argv, {.time = limit});
+}
+
+bool is_up(const Until& until) {
+  return until && std::chrono::steady_clock::now() >= *until;
+}
+
+// A limit, or what is left until the clock ends it all.
+std::chrono::milliseconds within(std::chrono::milliseconds limit, const Until& until) {
+  using std::chrono::milliseconds;
+  if (!until) return limit;
+  const auto left = *until - std::chrono::steady_clock::now();
+  return std::clamp(std::chrono::duration_cast<milliseconds>(left), milliseconds(1), limit);
 }
 
 // The compiler died instead of saying something; make names the signal where it else has a status.
@@ -232,11 +249,15 @@ Status may_deliver(const fs::path& named) {
   return not_ours(folder, std::move(named_ones));
 }
 
-Result<Delivered> prove(const fs::path& folder, Engine engine) {
+Result<Delivered> prove(const fs::path& folder, Engine engine, const Until& until) {
   Delivered done;
   const EvalOptions means = means_for(engine);
   if (!means.missing.empty()) done.notes.push_back("the bundle was " + means.missing);
   if (!means.build) return done;
+  if (is_up(until)) {
+    done.notes.emplace_back(kNotBuilt);
+    return done;
+  }
   const fs::path build = folder / "build";
   WARPLOOM_CHECK(make_folders(build));
   const std::shared_ptr<void> cleaned(nullptr, [build](void*) {
@@ -245,7 +266,11 @@ Result<Delivered> prove(const fs::path& folder, Engine engine) {
   });
   ProcessResult built;
   for (int tries = 0; tries == 0 || (tries < kTries && compiler_crashed(built)); ++tries)
-    WARPLOOM_TRY(built, make(folder, "build/check", means.variables, kBuildLimit));
+    WARPLOOM_TRY(built, make(folder, "build/check", means.variables, within(kBuildLimit, until)));
+  if (built.timed_out && is_up(until)) {
+    done.notes.emplace_back(kNotBuilt);
+    return done;
+  }
   if (!built.succeeded()) {
     Error error{ErrorCode::kBundleNotBuilt, "the bundle does not compile as it is delivered"};
     error.place = "make build/check";
@@ -257,7 +282,12 @@ Result<Delivered> prove(const fs::path& folder, Engine engine) {
     return fail(std::move(error));
   }
   if (!means.run) return done;
-  WARPLOOM_TRY(const ProcessResult ran, make(folder, "check", means.variables, kRunLimit));
+  WARPLOOM_TRY(const ProcessResult ran,
+               make(folder, "check", means.variables, within(kRunLimit, until)));
+  if (ran.timed_out && is_up(until)) {
+    done.notes.emplace_back(kNotRun);
+    return done;
+  }
   if (!ran.succeeded()) {
     Error error{ErrorCode::kBundleCheckFailed, "the bundle does not pass its own check"};
     error.place = "make check";
@@ -272,7 +302,7 @@ Result<Delivered> prove(const fs::path& folder, Engine engine) {
 }
 
 Result<Delivered> deliver(const fs::path& named, const std::vector<BundleFile>& files,
-                          Engine engine) {
+                          Engine engine, const Until& until) {
   const fs::path folder = resolved(named);
   WARPLOOM_CHECK(may_deliver(folder));
   const fs::path workshop = workshop_of(folder);
@@ -283,7 +313,7 @@ Result<Delivered> deliver(const fs::path& named, const std::vector<BundleFile>& 
     WARPLOOM_CHECK(make_folders(path.parent_path()));
     WARPLOOM_CHECK(write_file(path, file.text));
   }
-  WARPLOOM_TRY(Delivered done, prove(made.path(), engine));
+  WARPLOOM_TRY(Delivered done, prove(made.path(), engine, until));
   WARPLOOM_CHECK(may_deliver(folder));  // a user may have been busy there in the meantime
   WARPLOOM_CHECK(put_into_place(made.path(), folder));
   return done;

@@ -9,13 +9,18 @@
 // child process under a clock, and only then the folder takes its place. Where a machine has no
 // make, no nvcc or no GPU for it, `notes` say so.
 //
+// A clock may end building and running: what was not done by then `notes` say as well, and the
+// bundle is delivered as it is.
+//
 // Nothing of the user's is overwritten: what is replaced must be missing, empty, or an earlier
 // bundle (of whatever model) with no file that was changed or added since, which its plan.json
 // knows by hashes. It is replaced as a whole, so that nothing of an earlier one is left.
 //
 // Errors: folder-not-ours, bundle-not-built, bundle-check-failed, file-unwritable, disk-full.
 #pragma once
+#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 #include "codegen/launch_list.h"
@@ -33,9 +38,13 @@ struct Delivered {
 // Whether a bundle may be put there; fine where nothing is.
 Status may_deliver(const std::filesystem::path& folder);
 
+// When the proof has to end; nothing: when it is done.
+using Until = std::optional<std::chrono::steady_clock::time_point>;
+
 Result<Delivered> deliver(const std::filesystem::path& folder, const std::vector<BundleFile>& files,
-                          Engine engine);
+                          Engine engine, const Until& until = {});
 
 // The part of it that builds and runs a bundle where it lies. Leaves the folder as it was.
-Result<Delivered> prove(const std::filesystem::path& folder, Engine engine);
+Result<Delivered> prove(const std::filesystem::path& folder, Engine engine,
+                        const Until& until = {});
 }  // namespace warploom::export_

@@ -7,7 +7,6 @@
 //   until         planning has had its time: what is fused by then is the plan, right as any other,
 //                 of more regions than it might have been
 #pragma once
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -18,15 +17,6 @@ struct Limits {
   using Clock = std::chrono::steady_clock;
   const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler; null: by nobody
   std::optional<Clock::time_point> until = {};
-
-  // Planning's part of a budget that began at `start`: half of it, and two seconds at least.
-  static Limits of_budget(double seconds, Clock::time_point start,
-                          const std::atomic<bool>* interrupted) {
-    constexpr double kLeast = 2;
-    constexpr double kMost = 1e8;  // what clocks can count
-    const std::chrono::duration<double> part(std::clamp(0.5 * seconds, kLeast, kMost));
-    return {interrupted, start + std::chrono::duration_cast<Clock::duration>(part)};
-  }
 
   bool ended() const { return interrupted && interrupted->load(); }
 

@@ -1,51 +1,72 @@
-// Budget: the time of a search, and how much of it its last rounds will want.
+// Budget: the wall clock of a command, handed down from it to whatever waits.
+//
+//   const Budget budget(20);                  // twenty seconds from now on
+//   budget.left()                             // of them
+//   budget.part(3)                            // ends in three seconds, or with the whole
+//   budget.less(5)                            // ends five seconds before the whole
+//   run({.until = budget.until()});           // a wait that ends with it
+//
+// Times are seconds. Tests hand in a clock of their own.
 #pragma once
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
 
 namespace warploom::search {
 class Budget {
  public:
   using Clock = std::chrono::steady_clock;
+  using Now = std::function<double()>;  // seconds since some moment
 
-  // `endless`: no clock ends the search.
-  Budget(double seconds, bool endless) : seconds_(seconds), endless_(endless) {}
+  // `now`: the clock; nothing: this machine's.
+  explicit Budget(double seconds, Now now = {})
+      : now_(std::move(now)), seconds_(seconds), start_(time()) {}
 
-  Clock::time_point start() const { return start_; }
+  // No clock ends it.
+  static Budget endless() { return Budget(HUGE_VAL); }
 
   double seconds() const { return seconds_; }
 
-  double spent() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double spent() const { return time() - start_; }
 
-  double left() const { return endless_ ? HUGE_VAL : seconds_ - spent(); }
+  double left() const { return seconds_ - spent(); }
 
-  // Seconds of an evaluator's start, and about how many a candidate's judgement takes.
-  void evaluator_took(double seconds) { start_seconds_ = seconds; }
+  bool is_over() const { return left() <= 0; }
 
-  void judgement_took(double seconds) {
-    // The first judgement makes what later ones find ready.
-    const bool early = judgements_++ < 2;
-    judge_seconds_ = early ? seconds : 0.7 * judge_seconds_ + 0.3 * seconds;
+  // It began `seconds` earlier than it was made.
+  void begin_earlier(double seconds) { start_ -= seconds; }
+
+  Budget part(double seconds) const {
+    Budget out = *this;
+    out.seconds_ = std::min(seconds_, spent() + seconds);
+    return out;
   }
 
-  double judgement() const { return judge_seconds_; }
+  Budget less(double seconds) const {
+    Budget out = *this;
+    out.seconds_ -= seconds;
+    return out;
+  }
 
-  // A fresh evaluator's start, and its whole judgement.
-  double last_round() const { return 1.2 * start_seconds_ + 2 * judge_seconds_; }
-
-  // Kept back for the last rounds: the same, and the finalists' measurements.
-  double reserve() const {
-    const double finals = std::min(4.0, 0.07 * seconds_);
-    return std::min(1.3 * start_seconds_ + 2 * judge_seconds_ + finals, 0.6 * seconds_);
+  // When waits on this machine's clock have to end; nothing where no clock ends it.
+  std::optional<Clock::time_point> until() const {
+    constexpr double kMost = 1e8;  // what clocks can count
+    if (left() > kMost) return std::nullopt;
+    const std::chrono::duration<double> rest(std::max(0.0, left()));
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(rest);
   }
 
  private:
+  double time() const {
+    if (now_) return now_();
+    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+  }
+
+  Now now_;
   double seconds_;
-  bool endless_;
-  Clock::time_point start_ = Clock::now();
-  double start_seconds_ = 0;
-  double judge_seconds_ = 0;
-  int judgements_ = 0;
+  double start_;
 };
 }  // namespace warploom::search

@@ -1,5 +1,6 @@
 // Candidate: a config, what it was built to, and what came of judging it.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 #include "codegen/launch_list.h"
@@ -14,8 +15,26 @@ struct Candidate {
   std::vector<std::string> parents;  // texts of the configs that it was made from
   std::string compiler;
   bool judged_here = false;  // in this search, or before it was stopped
+  bool answered = false;     // its verdict is of before the search was stopped
   bool promoted = false;     // judged whole in a fresh process
   bool finalist = false;     // measured again, in turns with the reference
   double screened_us = 0;    // what proposals went by: the time before that
+  double strain = 0;         // strain_of(verdict), of the last judgement that has evidence
 };
+
+inline void sort_by_time(std::vector<Candidate>& candidates) {
+  std::ranges::stable_sort(candidates, {},
+                           [](const Candidate& one) { return one.verdict.median_us; });
+}
+
+// How much of what its track allows a candidate's error takes, at the worst: 1 is all of it. 0
+// where nothing was compared.
+inline double strain_of(const verify::Verdict& verdict) {
+  double worst = 0;
+  for (const verify::Evidence& seen : verdict.evidence) {
+    const double share = seen.bound > 0 ? seen.error / seen.bound : 0;
+    worst = std::max({worst, share, seen.worst_ratio});
+  }
+  return worst;
+}
 }  // namespace warploom::search

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include "graph/track.h"
+#include "search/budget.h"
 #include "search/search_strategy.h"
 
 namespace warploom::search {
@@ -28,11 +29,15 @@ struct Progress {
 struct Options {
   std::string target = "auto";  // "auto": the GPU when there is one, else "cpu"
   Track track = Track::fp32;
+  // Of wall time, for all of it: planning, setting up, searching, judging the whole, delivering.
   double budget_seconds = 60;
+  double begun_seconds = 0;  // how much of it was gone before the search was asked for
+  // What delivering the result will take, of which is kept back what there is; by the seconds of
+  // the slowest compilation so far.
+  std::function<double(double)> delivery_seconds = {};
   // A region's share of its network's budget, whatever others left; 0: the budget.
   double asked_seconds = 0;
-  double patience_seconds = 0;  // how much longer a search may take that has found nothing right
-  int max_candidates = 0;       // of a region; 0: no limit but the budget
+  int max_candidates = 0;  // of a region; 0: no limit but the budget
   uint64_t seed = 1;
   Strategy strategy = Strategy::automatic;
   int jobs = 0;         // compilations at once; 0: one a core
@@ -46,6 +51,7 @@ struct Options {
   // Of the graph's inputs, those that hold the same in every call, as its initializers do.
   std::set<std::string> constants = {};
   std::function<void(const Progress&)> on_progress = {};
+  Budget::Now now = {};  // the budget's clock; nothing: this machine's. For tests
 
   bool is_interrupted() const { return interrupted && interrupted->load(); }
 };

@@ -48,6 +48,10 @@ constexpr size_t kClimbers = 8;          // the best few whose neighbours a clim
 constexpr size_t kClimbs = 6;            // and how often
 constexpr size_t kMostRemembered = 100;  // of the best; only the first few matter
 
+// A fallback: how many legal configs are looked at, and how many of them are predicted and built.
+constexpr size_t kFallbacks = 4'000;
+constexpr size_t kFallbacksTried = 8;
+
 struct Guessed {
   double guess;
   KernelConfig config;
@@ -125,6 +129,55 @@ SearchSpace search_space_of(const kernels::Region& region, const target::Capabil
   return {region, capabilities, std::move(families), build, predict};
 }
 
+namespace {
+// The surest family first.
+int doubt_of(const kernels::Family& family) {
+  const bool exact = family.special_values(KernelConfig(family.type())) == SpecialValues::exact;
+  const bool fastest = family.suit() == kernels::Specialization::fastest;
+  return (exact ? 0 : 100) + (fastest ? 10 : static_cast<int>(family.suit()));
+}
+
+double predicted(const SearchSpace& space, const KernelConfig& config) {
+  const double us = space.predict ? space.predict(config).value_or(0) : 0;
+  return us > 0 ? us : HUGE_VAL;
+}
+
+// Of those that a bounded walk finds the best few, by prediction or else by guess: the first that
+// can be built.
+std::optional<Fallback> best_built(const SearchSpace& space, const kernels::Family& family,
+                                   const plan::Limits& limits) {
+  std::vector<Guessed> found;
+  const kernels::SpaceWalk walk(family);
+  walk.all([&](const KernelConfig& config) {
+    found.push_back({family.guess(config), config});
+    return found.size() < kFallbacks;
+  });
+  std::ranges::stable_sort(found, {}, &Guessed::guess);
+  if (found.size() > kFallbacksTried) found.erase(found.begin() + kFallbacksTried, found.end());
+  if (space.capabilities.gpu && !limits.ended() && !limits.late()) {
+    const auto predict = [&](int64_t i) { found[i].guess = predicted(space, found[i].config); };
+    graph::parallel_for(std::ssize(found), 0, predict);
+    std::ranges::stable_sort(found, {}, &Guessed::guess);
+  }
+  for (const Guessed& one : found)
+    if (Result<LaunchList> list = space.build(one.config))
+      return Fallback{one.config, *std::move(list)};
+  return std::nullopt;
+}
+
+std::optional<Fallback> fallback_within(const SearchSpace& space, const plan::Limits& limits) {
+  std::vector<kernels::FamilyPtr> families = space.families;
+  std::ranges::stable_sort(families, {}, [](const auto& family) { return doubt_of(*family); });
+  for (const kernels::FamilyPtr& family : families)
+    if (std::optional<Fallback> found = best_built(space, *family, limits)) return found;
+  return std::nullopt;
+}
+}  // namespace
+
+std::optional<Fallback> fallback_of(const SearchSpace& space) {
+  return fallback_within(space, {});
+}
+
 SearchStrategy::SearchStrategy(const SearchSpace& space, Strategy strategy, uint64_t seed,
                                plan::Limits limits)
     : space_(&space), strategy_(strategy), limits_(limits), random_(seed, "proposer") {
@@ -134,9 +187,11 @@ SearchStrategy::SearchStrategy(const SearchSpace& space, Strategy strategy, uint
     families.push_back(ranked(space, *family, random_, limits_));
     total += families.back().size();
   }
+  const bool is_broad = strategy_ == Strategy::automatic || strategy_ == Strategy::beam;
   if (strategy_ == Strategy::automatic)
     strategy_ = total <= kSmallSpace ? Strategy::enumerate : Strategy::beam;
   order(families);
+  if (is_broad) lead(families);
   if (strategy_ == Strategy::random) random_.shuffle(order_);
   if (strategy_ == Strategy::beam) start_beam(families);
 }
@@ -148,6 +203,21 @@ void SearchStrategy::order(const Ranked& families) {
   for (size_t rank = 0; rank < longest; ++rank)
     for (const auto& family : families)
       if (rank < family.size()) order_.push_back(family[rank]);
+}
+
+// Breadth first: the fallback, then the best of every other family.
+void SearchStrategy::lead(const Ranked& families) {
+  const std::optional<Fallback> fallback = fallback_within(*space_, limits_);
+  if (fallback) offer(fallback->config, "");
+  for (const auto& family : families) {
+    if (family.empty() || (fallback && family[0].family() == fallback->config.family())) continue;
+    std::vector<KernelConfig> best(family.begin(),
+                                   family.begin() + std::min(family.size(), kAhead));
+    sort_by_prediction(best);
+    offer(best[0], "");
+  }
+  leads_.assign(queue_.begin(), queue_.end());
+  queue_.clear();
 }
 
 void SearchStrategy::start_beam(const Ranked& families) {
@@ -174,7 +244,10 @@ bool SearchStrategy::offer(const KernelConfig& config, const std::string& parent
   return true;
 }
 
+// Those for breadth come behind it then, as the queue's first.
 void SearchStrategy::suggest(const KernelConfig& config) {
+  queue_.insert(queue_.begin(), leads_.begin(), leads_.end());
+  leads_.clear();
   std::erase(queue_, config);
   proposed_.insert(config.text());
   queue_.insert(queue_.begin(), config);
@@ -239,7 +312,13 @@ void SearchStrategy::climb(std::vector<KernelConfig> from) {
   for (size_t i = 0; i < std::min<size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");
 }
 
+void SearchStrategy::refuse(const KernelConfig& config, bool is_wrong) {
+  count(config, false);
+  if (is_wrong) ++families_[config.family()].refused;
+}
+
 void SearchStrategy::count(const KernelConfig& config, bool accepted) {
+  if (accepted) ++families_[config.family()].accepted;
   for (size_t i = 0; i < config.size(); ++i) {
     Counts& counts = failure_counts_[{config.family(), i, config.get(i)}];
     ++(accepted ? counts.accepted : counts.refused);
@@ -258,10 +337,31 @@ double SearchStrategy::failure_penalty(const KernelConfig& config) const {
   return sum;
 }
 
-// The first of the queue, but for another not far behind it that is less likely to be refused.
+bool SearchStrategy::is_back(const KernelConfig& config) const {
+  const auto known = families_.find(config.family());
+  return known != families_.end() && known->second.refused > known->second.accepted;
+}
+
+size_t SearchStrategy::first_of_others() const {
+  const auto found = std::ranges::find_if(queue_, [&](const auto& one) { return !is_back(one); });
+  return static_cast<size_t>(found - queue_.begin());
+}
+
+// Where every family in the queue has stepped back: the best ranked of another that is left.
+void SearchStrategy::offer_others() {
+  if (queue_.empty() || first_of_others() < queue_.size()) return;
+  for (const KernelConfig& config : order_)
+    if (!is_back(config) && offer(config, "")) return;
+}
+
+// The first of the queue whose family has not stepped back, but for another not far behind it that
+// is less likely to be refused.
 size_t SearchStrategy::most_promising() const {
-  size_t best = 0;
-  for (size_t i = 1; i < queue_.size() && i < kAhead; ++i) {
+  const size_t first = first_of_others();
+  const bool all_are_back = first == queue_.size();
+  size_t best = all_are_back ? 0 : first;
+  for (size_t i = best + 1; i < queue_.size() && i < kAhead; ++i) {
+    if (!all_are_back && is_back(queue_[i])) continue;
     const double gained = failure_penalty(queue_[best]) - failure_penalty(queue_[i]);
     const double behind = static_cast<double>(i) - static_cast<double>(best);
     if (kPenaltyPlaces * gained > behind) best = i;
@@ -270,10 +370,16 @@ size_t SearchStrategy::most_promising() const {
 }
 
 std::optional<KernelConfig> SearchStrategy::next() {
+  if (!leads_.empty()) {
+    KernelConfig lead = std::move(leads_.front());
+    leads_.pop_front();
+    return lead;
+  }
   if (queue_.empty() && strategy_ == Strategy::beam && !best_.empty()) mutate();
   // Nothing to start from, or no neighbour left: the next in the ranked order.
   while (queue_.empty() && used_ < order_.size()) offer(order_[used_++], "");
   if (queue_.empty()) return std::nullopt;
+  offer_others();
   const size_t best = most_promising();
   KernelConfig out = std::move(queue_[best]);
   queue_.erase(queue_.begin() + static_cast<ptrdiff_t>(best));

@@ -26,6 +26,7 @@
 #include "runtime/executor.h"
 #include "runtime/noise.h"
 #include "search/candidate.h"
+#include "search/compile_pool.h"
 #include "search/options.h"
 #include "search/search_strategy.h"
 #include "search/task.h"
@@ -65,12 +66,6 @@ std::optional<double> known(double figure) {
 archive::Stage stage_of(const Candidate& candidate) {
   if (!candidate.verdict.accepted) return archive::Stage::refused;
   return candidate.promoted ? archive::Stage::promoted : archive::Stage::screened;
-}
-
-std::string hash_of(const LaunchList& list) {
-  std::string sources;
-  for (const auto& kernel : list.kernels) sources += kernel.source;
-  return hash_hex(sources);
 }
 
 // The latest run that tells something: it asked for long enough, or has not come to its end.
@@ -165,7 +160,7 @@ std::optional<Candidate> TaskArchive::rebuilt(const archive::Candidate& row) con
   if (!config || !verdict || !verdict->accepted) return std::nullopt;
   if (verdict->median_us < task_.setup.floor_us) return std::nullopt;
   const auto list = task_.space.build(*config);
-  if (!list || hash_of(*list) != row.source_hash) return std::nullopt;
+  if (!list || hash_of_texts(*list) != row.source_hash) return std::nullopt;
   const auto binary = runtime::compile(*list);
   if (!binary || environment(binary->compiler) != row.environment) return std::nullopt;
   Candidate out;
@@ -200,8 +195,16 @@ Status TaskArchive::begin(const verify::Ready& ready) {
   run.reference_us = known(ready_.reference_us);
   run.environment = environment("");
   run.budget_seconds = is_limited() ? 0 : asked_seconds();
+  run.known = run_.known;
+  run.known_best = run_.known_best;
   run_ = std::move(run);
   return note_references();
+}
+
+void TaskArchive::note_ready(const verify::Ready& ready) {
+  if (!ready_.reference.empty() || ready.reference.empty()) return;
+  ready_ = ready;
+  run_.reference = ready.reference;
 }
 
 Status TaskArchive::start() {
@@ -287,7 +290,7 @@ Status TaskArchive::record(const Candidate& candidate) {
     row.max_error = v.max_error;
   }
   row.seed = judged ? v.evidence.front().seed : task_.setup.seed;
-  row.source_hash = hash_of(candidate.list);
+  row.source_hash = hash_of_texts(candidate.list);
   row.environment = environment(candidate.compiler);
   row.built = time_of_build();
   row.verdict = verify::to_json(v);

@@ -32,11 +32,13 @@ class TaskArchive {
   Status open();
   // The archive's answer, where it has one.
   Result<std::optional<Candidate>> lookup_result();
+  // What earlier runs recorded, in their order; before begin().
+  Result<std::vector<Remembered>> resume();
   // From now on what is recorded is of a run with this evaluator.
   Status begin(const verify::Ready& ready);
-  // What earlier runs recorded, in their order; before start().
-  Result<std::vector<Remembered>> resume();
   Status start();
+  // That a later evaluator has a reference, where the first had none.
+  void note_ready(const verify::Ready& ready);
 
   Status record(const Candidate& candidate);
   // The run's end: done, interrupted or failed.

@@ -1,26 +1,28 @@
 #include "search/tuning_session.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <chrono>
-#include <cstddef>
+#include <cmath>
 #include <future>
 #include <limits>
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 #include "base/error.h"
-#include "codegen/launch_list.h"
+#include "base/rows.h"
 #include "kernels/config/kernel_config.h"
 #include "plan/limits.h"
+#include "runtime/compile.h"
 #include "search/budget.h"
 #include "search/candidate.h"
-#include "search/compile_ahead.h"
-#include "search/judging.h"
+#include "search/compile_pool.h"
 #include "search/options.h"
 #include "search/outcome.h"
+#include "search/requests.h"
 #include "search/search_strategy.h"
 #include "search/task.h"
 #include "search/task_archive.h"
@@ -31,116 +33,68 @@ namespace warploom::search {
 namespace {
 using std::chrono::milliseconds;
 
-constexpr size_t kFinalists = 4;  // measured again with more repeats, beside the reference
-constexpr size_t kKept = 100;     // of the right ones, at least the fastest so many
+constexpr size_t kKept = 100;        // of the right ones, at least the fastest so many
+constexpr double kSetUpShare = 0.2;  // of the budget, at most
+constexpr double kNearFloor = 1.05;  // times the physical floor: nothing is left to gain
+constexpr int kDry = 96;             // candidates without a gain, or as many as were tried before
 
 int threads_for(const Options& options) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return options.jobs > 0 ? options.jobs : cores;
 }
 
-void sort_by_time(std::vector<Candidate>& candidates) {
-  std::ranges::stable_sort(candidates, {},
-                           [](const Candidate& one) { return one.verdict.median_us; });
+// Half of the budget, and ten seconds at least: what ends it sooner is the deadline.
+milliseconds compile_limit(const Options& options) {
+  const double seconds = std::clamp(0.5 * options.budget_seconds, 10.0, 60.0);
+  return milliseconds(static_cast<int>(1e3 * seconds));
 }
 
-class TuningSession {
- public:
-  TuningSession(const Task& task, const Options& options)
-      : task_(task),
-        options_(options),
-        budget_(options.budget_seconds, task.recorded != nullptr),
-        archive_(task, options),
-        judging_(task, archive_) {}
+// The refusals that say that a kernel computes something else.
+bool is_wrong(ErrorCode code) {
+  constexpr std::array kWrong = {ErrorCode::kCandidateWrong,      ErrorCode::kCandidateNonFinite,
+                                 ErrorCode::kCandidateUnwritten,  ErrorCode::kCandidateUnstable,
+                                 ErrorCode::kCandidateWroteInput, ErrorCode::kCandidateCrashed};
+  return contains(kWrong, code);
+}
 
-  Result<Outcome> run() {
-    WARPLOOM_CHECK(archive_.open());
-    WARPLOOM_TRY(std::optional<Candidate> known, archive_.lookup_result());
-    if (known) {
-      candidates_.push_back(*std::move(known));
-      from_archive_ = true;
-      return conclude();
-    }
-    WARPLOOM_CHECK(prepare());
-    const Status done = search();
-    const bool failed = !done && done.error().code != ErrorCode::kInterrupted;
-    return failed ? failure(done.error()) : conclude();
-  }
+bool is_broad(Strategy strategy) {
+  return strategy == Strategy::automatic || strategy == Strategy::beam;
+}
+}  // namespace
 
- private:
-  Status prepare();
-  Status resume();
-  Status search();
-  Status screen_all();
-  void put_ahead(CompileAhead& compile);
-  bool is_over() const;
-  Status screen(Compiled& compiled);
-  Result<Candidate> judged(Compiled& compiled);
-  void accept(Candidate candidate);
-  Status final_rounds();
-  Status measure_finalists();
-  Status promote_best();
-  Result<Outcome> failure(Error why);
-  Result<Outcome> conclude();
-  const Candidate* winner() const;
+CompilePool::Turns turns_for(const Options& options) {
+  return std::make_shared<runtime::Turns>(threads_for(options));
+}
 
-  Result<LaunchList> built(const Candidate& candidate) const {
-    const bool is_built = !candidate.list.kernels.empty();
-    return is_built ? candidate.list : task_.space.build(candidate.config);
-  }
+TuningSession::TuningSession(const Task& task, Options options, const Budget& budget,
+                             CompilePool::Turns turns)
+    : task_(task),
+      options_(std::move(options)),
+      budget_(budget),
+      archive_(task, options_),
+      measurer_(task, budget, std::move(turns), compile_limit(options_), options_.interrupted) {}
 
-  verify::Request quick() const {
-    const double reference_us = archive_.run().reference_us.value_or(0);
-    return quick_request(options_.budget_seconds, std::max(best_us_, reference_us));
-  }
+Status TuningSession::open() {
+  WARPLOOM_CHECK(archive_.open());
+  WARPLOOM_TRY(std::optional<Candidate> known, archive_.lookup_result());
+  from_archive_ = known.has_value();
+  if (known) candidates_.push_back(*std::move(known));
+  return ok();
+}
 
-  int most_candidates() const {
-    return options_.max_candidates > 0 ? options_.max_candidates : std::numeric_limits<int>::max();
-  }
-
-  void report() const;
-
-  // What the search is busy with from now on; "" while it tries candidates.
-  void enter(const char* phase) {
-    phase_ = phase;
-    report();
-  }
-
-  const Task& task_;
-  const Options& options_;
-  Budget budget_;
-  TaskArchive archive_;
-  Judging judging_;
-  std::optional<verify::Evaluator> evaluator_;
-  std::optional<SearchStrategy> strategy_;
-  std::string phase_;
-  std::vector<Candidate> candidates_;  // the fastest accepted ones
-  // By their configs' texts: what the search recorded before it was stopped.
-  std::map<std::string, Candidate> answered_;
-  bool from_archive_ = false;
-  bool exhausted_ = false;  // the strategy has no more to propose
-  int put_ = 0;             // configs that were proposed
-  double best_us_ = 0;
-};
-
-Status TuningSession::prepare() {
-  enter("working out in FP64 what is right, and timing the reference");
-  const double before = budget_.spent();
-  // Configs are ranked while the evaluator starts: it belongs to this thread, with which it would
-  // end.
-  auto ranked = std::async(std::launch::async, [&] {
-    plan::Limits limits =
-        plan::Limits::of_budget(options_.budget_seconds, budget_.start(), options_.interrupted);
-    if (task_.recorded) limits.until.reset();
-    strategy_.emplace(task_.space, options_.strategy, options_.seed, limits);
-  });
-  auto started = verify::Evaluator::start(task_.setup, {.interrupted = options_.interrupted});
-  budget_.evaluator_took(budget_.spent() - before);
-  ranked.get();
-  WARPLOOM_TRY(evaluator_, std::move(started));
-  WARPLOOM_CHECK(archive_.begin(evaluator_->ready()));
+// The fallback's compiler runs while an evaluator starts and configs are ranked.
+Status TuningSession::begin() {
+  if (std::exchange(begun_, true)) return ok();
   if (options_.resume) WARPLOOM_CHECK(resume());
-  return archive_.start();
+  if (is_broad(options_.strategy)) fallback_ = fallback_of(task_.space);
+  if (!fallback_) return ok();
+  const std::string text = fallback_->config.text();
+  const auto knows = [&](const Remembered& one) { return one.candidate.config.text() == text; };
+  if (std::ranges::any_of(remembered_, knows) || answered_.contains(text)) return ok();
+  is_fallback_put_ = true;
+  ++put_;
+  measurer_.submit({.config = fallback_->config});
+  return ok();
 }
 
 // What earlier runs learned: times guide the proposals, the best is judged again first, and the
@@ -152,11 +106,41 @@ Status TuningSession::prepare() {
 Status TuningSession::resume() {
   WARPLOOM_TRY(std::vector<Remembered> all, archive_.resume());
   for (Remembered& one : all) {
+    const std::string text = one.candidate.config.text();
+    one.candidate.answered = one.candidate.judged_here;
+    if (one.candidate.answered)
+      answered_.emplace(text, std::move(one.candidate));
+    else
+      remembered_.push_back(std::move(one));
+  }
+  return ok();
+}
+
+// The first time configs are ranked meanwhile: the evaluator belongs to this thread, with which it
+// would end.
+Status TuningSession::prepare(const Budget& hard) {
+  enter("working out in FP64 what is right, and timing the reference");
+  const bool is_first = !strategy_;
+  std::future<void> ranked;
+  if (is_first)
+    ranked = std::async(std::launch::async, [&] {
+      plan::Limits limits{options_.interrupted, budget_.part(0.3 * budget_.left()).until()};
+      strategy_.emplace(task_.space, options_.strategy, options_.seed, limits);
+    });
+  verify::Setup setup = task_.setup;
+  if (const double seconds = options_.budget_seconds; std::isfinite(seconds))
+    setup.ready_ms = 1e3 * kSetUpShare * seconds;
+  if (!is_first && setup.reference) {
+    setup.reference->chosen = archive_.ready().reference_choice;
+    setup.time_reference = false;
+  }
+  const Status started = task_.recorded ? ok() : measurer_.start(setup, hard);
+  if (is_first) ranked.get();
+  WARPLOOM_CHECK(started);
+  if (!is_first) return ok();
+  WARPLOOM_CHECK(archive_.begin(task_.recorded ? archive_.ready() : measurer_.ready()));
+  for (Remembered& one : remembered_) {
     const kernels::KernelConfig config = one.candidate.config;
-    if (one.candidate.judged_here) {
-      answered_.emplace(config.text(), std::move(one.candidate));
-      continue;
-    }
     if (one.same_program) strategy_->skip(config);
     if (one.candidate.verdict.accepted) {
       strategy_->learn(config, one.candidate.verdict.median_us);
@@ -164,83 +148,96 @@ Status TuningSession::resume() {
     }
     if (one.best) strategy_->suggest(config);
   }
-  return ok();
-}
-
-Status TuningSession::search() {
-  WARPLOOM_CHECK(screen_all());
-  return final_rounds();
-}
-
-Status TuningSession::screen_all() {
-  const auto half = static_cast<long long>(options_.budget_seconds * 500);
-  const auto limit = std::clamp(milliseconds(half), milliseconds(10'000), milliseconds(60'000));
-  const milliseconds patience(task_.recorded ? 3'600'000 : 3'000);
+  remembered_.clear();
   enter("compiling the first candidates");
-  CompileAhead compile(task_.space.build, threads_for(options_), limit);
-  while (!options_.is_interrupted() && archive_.run().candidates < most_candidates()) {
-    put_ahead(compile);
-    if (compile.pending() == 0 || is_over()) break;
-    std::optional<Compiled> compiled = compile.take(milliseconds(100), patience);
-    if (!compiled) continue;
-    WARPLOOM_CHECK(screen(*compiled));
-    // New results may open new neighbours.
-    exhausted_ = exhausted_ && candidates_.empty();
+  return archive_.start();
+}
+
+Status TuningSession::search(const Slice& slice) {
+  const bool is_ready = measurer_.is_started() || (task_.recorded && strategy_);
+  Status done = is_ready ? ok() : prepare(slice.hard);
+  while (done && !is_over(slice)) {
+    put_ahead();
+    if (measurer_.pending() == 0) break;
+    verify::Request request = quick_request(options_.budget_seconds, known_us());
+    request.until = slice.hard.until();
+    Result<std::optional<Candidate>> judged = measurer_.take(milliseconds(100), request);
+    if (!judged) done = fail(judged.error());
+    if (judged && *judged) done = take_verdict(**std::move(judged));
   }
+  if (!done) return unless_late(done);
+  late_ = late_ || slice.hard.is_over();
   if (!options_.is_interrupted()) return ok();
   return fail({ErrorCode::kInterrupted, "interrupted", "", "", "", "run again to go on"});
 }
 
-void TuningSession::put_ahead(CompileAhead& compile) {
-  const auto ahead = static_cast<size_t>(threads_for(options_)) + 2;
-  while (!exhausted_ && compile.pending() < ahead && put_ < most_candidates()) {
-    const auto config = strategy_->next();
-    exhausted_ = !config;
-    if (exhausted_) return;
-    ++put_;
-    compile.put(*config, !answered_.contains(config->text()));
-  }
-}
-
-// Where nothing is right yet the budget holds only after the search's patience: a small one may go
-// before anything is judged. The first candidate's compiler has a clock of its own.
-bool TuningSession::is_over() const {
-  if (budget_.left() >= budget_.reserve() + budget_.judgement()) return false;
-  const bool patient = budget_.left() > -options_.patience_seconds;
-  return best_us_ > 0 || (!patient && archive_.run().candidates > 0);
-}
-
-Status TuningSession::screen(Compiled& compiled) {
-  WARPLOOM_TRY(Candidate candidate, judged(compiled));
-  if (candidate.verdict.accepted)
-    accept(std::move(candidate));
-  else
-    strategy_->refuse(candidate.config);
-  enter("");
+// What ended since the time was up is no error: the process that it ended in goes.
+Status TuningSession::unless_late(const Status& done) {
+  if (done || done.error().code != ErrorCode::kInterrupted || options_.is_interrupted())
+    return done;
+  late_ = true;
+  measurer_.rest();
   return ok();
 }
 
-// From what was recorded before the search was stopped, or by the evaluator.
-Result<Candidate> TuningSession::judged(Compiled& compiled) {
-  const std::string text = compiled.config.text();
-  if (auto known = answered_.extract(text)) return std::move(known.mapped());
-  Candidate candidate;
-  candidate.config = std::move(compiled.config);
-  candidate.parents = strategy_->parents_of(text);
-  candidate.compiler = std::move(compiled.compiler);
-  const double before = budget_.spent();
-  const bool is_built = compiled.list.has_value();
-  WARPLOOM_CHECK(judging_.judge(candidate, std::move(compiled.list), *evaluator_, quick()));
-  ++archive_.run().candidates;
-  if (is_built) budget_.judgement_took(budget_.spent() - before);
-  return candidate;
+void TuningSession::put_ahead() {
+  const auto ahead = static_cast<size_t>(threads_for(options_)) + 2;
+  while (!exhausted_ && measurer_.pending() < ahead && put_ < most_candidates()) {
+    const auto config = strategy_->next();
+    exhausted_ = !config;
+    if (exhausted_) return;
+    if (is_fallback_put_ && *config == fallback_->config) continue;  // its compiler has begun
+    ++put_;
+    const std::string text = config->text();
+    if (auto known = answered_.extract(text)) {
+      measurer_.submit(std::move(known.mapped()));
+      continue;
+    }
+    measurer_.submit({.config = *config, .parents = strategy_->parents_of(text)});
+  }
+}
+
+bool TuningSession::is_over(const Slice& slice) const {
+  if (options_.is_interrupted() || archive_.run().candidates >= most_candidates()) return true;
+  if (slice.hard.is_over() || slice.soft.is_over()) return true;
+  if (best_us_ <= 0) return false;
+  return slice.until_right || slice.soft.left() < costs().judgement() || !has_more();
+}
+
+bool TuningSession::has_more() const {
+  if (from_archive_ || archive_.run().candidates >= most_candidates()) return false;
+  if (exhausted_ && measurer_.pending() == 0) return false;
+  const double floor_us = task_.setup.floor_us;
+  if (floor_us > 0 && best_us_ > 0 && best_us_ < kNearFloor * floor_us) return false;
+  if (!is_right()) return true;
+  const int tried = candidates();
+  return dry_ < std::max(kDry, tried - dry_);
+}
+
+// Counted and recorded unless it was so before the search was stopped.
+Status TuningSession::take_verdict(Candidate candidate) {
+  if (!candidate.answered) {
+    if (candidate.parents.empty())
+      candidate.parents = strategy_->parents_of(candidate.config.text());
+    WARPLOOM_CHECK(archive_.record(candidate));
+    ++archive_.run().candidates;
+  }
+  ++dry_;
+  if (candidate.verdict.accepted)
+    accept(std::move(candidate));
+  else
+    strategy_->refuse(candidate.config, is_wrong(candidate.verdict.error_found.code));
+  enter("");
+  return ok();
 }
 
 void TuningSession::accept(Candidate candidate) {
   const double us = candidate.verdict.median_us;
   strategy_->learn(candidate.config, us);
+  exhausted_ = false;  // new results may open new neighbours
   if (best_us_ == 0 || us < best_us_) {
     best_us_ = us;
+    dry_ = 0;
     archive_.run().best = candidate.config.text();
   }
   std::erase_if(candidates_, [&](const Candidate& one) { return one.config == candidate.config; });
@@ -253,127 +250,12 @@ void TuningSession::accept(Candidate candidate) {
   candidates_.erase(candidates_.begin() + kKept, candidates_.end());
 }
 
-// The fastest few, measured again beside the reference; then the best of them judged whole in a
-// fresh process.
-Status TuningSession::final_rounds() {
-  for (auto& [text, candidate] : answered_)  // that other flags than before did not lead to
-    if (candidate.verdict.accepted) candidates_.push_back(std::move(candidate));
-  enter("measuring the best few again");
-  sort_by_time(candidates_);
-  WARPLOOM_CHECK(measure_finalists());
-  if (options_.is_interrupted()) return ok();
-  // Refused ones go; those measured again come first, since a quick figure does not compare with
-  // theirs.
-  std::erase_if(candidates_, [](const Candidate& one) { return !one.verdict.accepted; });
-  std::ranges::stable_sort(candidates_, {}, [](const Candidate& one) {
-    return std::pair(!one.finalist, one.verdict.median_us);
-  });
-  return candidates_.empty() || options_.is_interrupted() ? ok() : promote_best();
+double TuningSession::known_us() const {
+  return std::max(best_us_, archive_.run().reference_us.value_or(0));
 }
 
-Status TuningSession::measure_finalists() {
-  const size_t finalists = std::min(candidates_.size(), kFinalists);
-  if (finalists < 2) return ok();
-  for (size_t i = 0; i < finalists; ++i) {
-    if (budget_.left() <= budget_.last_round() + budget_.judgement()) return ok();
-    if (options_.is_interrupted()) return ok();
-    verify::Request request = quick();
-    request.beside_reference = true;
-    request.min_samples = 5;
-    request.max_samples = 100;
-    request.timing_ms = std::clamp(20 * options_.budget_seconds, 100.0, 500.0);
-    request.reference_known_us = archive_.reference_known_us();
-    Candidate& candidate = candidates_[i];
-    WARPLOOM_CHECK(judging_.judge(candidate, built(candidate), *evaluator_, request));
-    candidate.finalist = true;
-    archive_.note_reference(candidate.verdict.reference_us);
-  }
-  return ok();
-}
-
-Status TuningSession::promote_best() {
-  evaluator_.reset();  // its memory is wanted
-  enter("judging the best whole, in a fresh process");
-  verify::Setup fresh = task_.setup;
-  fresh.seed = options_.seed ^ kFreshSeed;
-  fresh.time_reference = false;
-  if (fresh.reference) fresh.reference->chosen = archive_.ready().reference_choice;
-  WARPLOOM_TRY(verify::Evaluator judge,
-               verify::Evaluator::start(fresh, {.interrupted = options_.interrupted}));
-  for (Candidate& candidate : candidates_) {
-    if (options_.is_interrupted()) return ok();
-    const double limit_ms = std::max(10'000.0, quick().candidate_limit_ms);
-    verify::Request request = whole_request({}, budget_.left(), limit_ms);
-    request.reference_known_us = archive_.reference_known_us();
-    WARPLOOM_CHECK(judging_.promote(candidate, built(candidate), judge, request));
-    if (!candidate.promoted) continue;
-    best_us_ = candidate.verdict.median_us;
-    archive::Run& run = archive_.run();
-    run.best = candidate.config.text();
-    // The pair that is told is of one run.
-    const double reference_us = candidate.verdict.reference_us;
-    run.reference_us = reference_us > 0 ? std::optional(reference_us) : std::nullopt;
-    report();
-    return ok();
-  }
-  return ok();
-}
-
-// The promoted candidate, or after an interrupt the fastest that this search judged.
-const Candidate* TuningSession::winner() const {
-  const auto key = [](const Candidate& one) {
-    return std::pair(!one.promoted, one.verdict.median_us);
-  };
-  const Candidate* best = nullptr;
-  for (const Candidate& one : candidates_) {
-    const bool counts = one.verdict.accepted && one.judged_here;
-    if (!counts || (!one.promoted && !options_.is_interrupted())) continue;
-    if (!best || key(one) < key(*best)) best = &one;
-  }
-  return best;
-}
-
-Result<Outcome> TuningSession::failure(Error why) {
-  archive_.finish("failed", budget_.spent());
-  if (best_us_ > 0)
-    why.found += fmt::format("; the best so far: {}, {:.1f} us", archive_.run().best, best_us_);
-  return fail(std::move(why));
-}
-
-Result<Outcome> TuningSession::conclude() {
-  const Candidate* best = winner();
-  const bool interrupted = options_.is_interrupted();
-  const char* status = best ? "done" : "failed";
-  archive_.finish(interrupted ? "interrupted" : status, budget_.spent());
-  const std::string& name = task_.setup.graph.name;
-  if (!best && interrupted)
-    return fail({ErrorCode::kInterrupted, "interrupted before a correct candidate was found", name,
-                 "", judging_.summary(), "run again to go on where it stopped"});
-  if (!best) {
-    Error error{ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate"};
-    error.place = name;
-    error.expected = "a candidate that is right";
-    error.found = judging_.summary();
-    error.remedy = "give it more time with --budget";
-    return fail(std::move(error));
-  }
-  Outcome out;
-  out.problem = name;
-  out.target = task_.space.capabilities.arch;
-  out.device = archive_.ready().device;
-  out.track = options_.track;
-  out.reference = archive_.ready().reference;
-  out.verdict = best->verdict;
-  out.candidates = archive_.run().candidates;
-  out.refused = judging_.refused();
-  out.seed = options_.seed;
-  out.interrupted = interrupted;
-  out.recalled = from_archive_;
-  out.schedule = best->config;
-  out.key = archive_.run().problem;
-  out.proven = best->promoted;
-  WARPLOOM_TRY(out.list, built(*best));
-  return out;
+int TuningSession::most_candidates() const {
+  return options_.max_candidates > 0 ? options_.max_candidates : std::numeric_limits<int>::max();
 }
 
 void TuningSession::report() const {
@@ -381,18 +263,33 @@ void TuningSession::report() const {
   const archive::Run& run = archive_.run();
   Progress progress;
   progress.seconds = budget_.spent();
-  progress.budget_seconds = options_.budget_seconds;
+  progress.budget_seconds = budget_.seconds();
   progress.candidates = run.candidates;
-  progress.refused = judging_.refused();
+  progress.refused = measurer_.refused();
   progress.best_us = best_us_;
   progress.reference_us = run.reference_us.value_or(0);
   progress.best = run.best;
   progress.phase = phase_;
   options_.on_progress(progress);
 }
-}  // namespace
 
+// Something right first; then as long as it is worth, but for what the last rounds want.
 Result<Outcome> tune(const Task& task, const Options& options) {
-  return TuningSession(task, options).run();
+  const bool is_timed = !task.recorded || options.now;
+  const Budget budget = is_timed ? Budget(options.budget_seconds, options.now) : Budget::endless();
+  TuningSession session(task, options, budget, turns_for(options));
+  WARPLOOM_CHECK(session.open());
+  if (session.is_recalled()) return session.conclude();
+  Status done = session.begin();
+  if (done) done = session.search({.soft = budget, .hard = budget, .until_right = true});
+  if (done && session.is_right()) {
+    const Budget kept =
+        budget.less(std::min(session.costs().finals(), 0.5 * options.budget_seconds));
+    done = session.search({.soft = kept, .hard = kept});
+  }
+  if (done) done = session.finish({.soft = budget, .hard = budget});
+  const bool failed = !done && done.error().code != ErrorCode::kInterrupted;
+  if (failed) return fail(session.failure(done.error()));
+  return session.conclude();
 }
 }  // namespace warploom::search

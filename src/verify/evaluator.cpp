@@ -92,9 +92,12 @@ std::optional<Verdict> fault_of(const Attempt& attempt, int status, bool again) 
 }  // namespace
 
 struct Evaluator::State {
+  using Clock = std::chrono::steady_clock;
+
   EvaluatorOptions options;
-  json setup;                          // as every process gets it first
-  std::unique_ptr<MemoryGroup> group;  // the worker's, with all that it starts; null: none
+  std::optional<Clock::time_point> until;  // of what is at work
+  json setup;                              // as every process gets it first
+  std::unique_ptr<MemoryGroup> group;      // the worker's, with all that it starts; null: none
   Peer worker;
   int judged = 0;        // by this process
   bool stopped = false;  // somebody made it stand still
@@ -128,16 +131,31 @@ struct Evaluator::State {
     return told && WIFSTOPPED(status);
   }
 
-  // The worker's next message; null when it is gone, stopped, or the time is up.
+  // Once somebody interrupted, or the time is up, the worker is ended.
+  Status go_on() {
+    const bool is_interrupted = options.interrupted && options.interrupted->load();
+    const bool is_late = until && Clock::now() >= *until;
+    if (!is_interrupted && !is_late) return ok();
+    worker.end(true);
+    const char* const message = is_interrupted ? "interrupted while a candidate was judged"
+                                               : "the time was up while a candidate was judged";
+    return fail({ErrorCode::kInterrupted, message, "", "", "", "run again to go on"});
+  }
+
+  // How long to wait for a message before looking round.
+  int pause_ms() const {
+    constexpr double kMost = 100;
+    if (!until) return static_cast<int>(kMost);
+    const double left_ms = -ms_since(*until);
+    return static_cast<int>(std::clamp(left_ms, 1.0, kMost));
+  }
+
+  // The worker's next message; null when it is gone, stopped, or has said nothing for that long.
   Result<json> next(double limit_ms) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     while (true) {
-      if (options.interrupted && options.interrupted->load()) {
-        worker.end(true);
-        return fail({ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "",
-                     "", "run again to go on"});
-      }
-      auto message = worker.channel->receive(100, kMostAnswer);
+      WARPLOOM_CHECK(go_on());
+      auto message = worker.channel->receive(pause_ms(), kMostAnswer);
       if (message && message->contains("error")) {
         worker.end(true);
         const std::optional<Error> said = error_said(message->at("error"));
@@ -194,6 +212,7 @@ struct Evaluator::State {
 Result<Evaluator> Evaluator::start(const Setup& setup, const EvaluatorOptions& options) {
   auto state = std::make_shared<State>();
   state->options = options;
+  state->until = options.until;
   state->setup = to_json(setup);
   WARPLOOM_CHECK(state->ensure());
   return Evaluator(std::move(state));
@@ -201,6 +220,7 @@ Result<Evaluator> Evaluator::start(const Setup& setup, const EvaluatorOptions& o
 
 Result<Verdict> Evaluator::judge(const Request& request) {
   Peer& worker = state_->worker;
+  state_->until = request.until;
   if (++state_->judged > kMostCandidates) worker.end(true);
   std::string ending;
   for (int tries = 0; tries < kTries; ++tries) {

@@ -13,16 +13,19 @@
 //   WARPLOOM_TRY(Evaluator fresh, Evaluator::start(setup_with_a_new_seed));
 //   WARPLOOM_TRY(verdict, fresh.judge({.list = list, .whole = true}));
 //
+// Both give up when the time is up that they are told, or somebody interrupts: kInterrupted.
 // judge() gives a verdict for whatever a candidate does: candidate-crashed, -hung, -memory, -wrong,
 // -non-finite, -unwritten, -wrote-input, -too-fast, or the compiler's errors, are refusals within
 // it. It fails only with evaluator-lost (the process cannot be kept alive even without a
 // candidate), interrupted, or what the machine lacks.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include "runtime/standing.h"
 #include "verify/inputs.h"
 #include "verify/setup.h"
@@ -112,6 +115,8 @@ Result<Verdict> verdict_from_json(const nlohmann::json& json);
 struct EvaluatorOptions {
   std::filesystem::path program = "/proc/self/exe";
   const std::atomic<bool>* interrupted = nullptr;
+  // When start() gives up on getting ready, as at an interrupt; nothing: it does not.
+  std::optional<std::chrono::steady_clock::time_point> until = {};
 };
 
 struct Request {
@@ -133,6 +138,9 @@ struct Request {
   double timing_ms = 200;
   double candidate_limit_ms = 10'000;  // one launch may not take longer
   double own_limit_ms = 900e3;         // nor the judge's own work without a word from it
+  // When judge() gives up, as at an interrupt, and ends the process; nothing: it does not. It stays
+  // here: the process is not told.
+  std::optional<std::chrono::steady_clock::time_point> until = {};
 };
 
 struct Ready {

@@ -28,6 +28,9 @@ constexpr double kPlainCpuRate = 3e8;
 constexpr double kPlainGpuRate = 3e10;
 constexpr double kMostPlainSeconds = 20;
 constexpr size_t kFewSteps = 12;
+// What the first family's truth may take; and who has less than that to get ready compiles none.
+constexpr double kTruthMs = 1500;
+constexpr double kPlainReadyMs = 3000;
 
 // A product or a softmax alone is held to the letter of the fp32 track. Of others plain evaluation
 // may stand in, too: a library's chain of calls may well round less in some places than any kernel.
@@ -118,6 +121,7 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
   const bool long_if_plain = setup_.flops / rate > kMostPlainSeconds;
   // Plain kernels compete with a few calls of libraries, not with one, nor with a network.
   const size_t steps = problem.steps.size();
+  const bool hurries = setup_.ready_ms > 0 && setup_.ready_ms < kPlainReadyMs;
   const bool plain_competes = steps > 1 && steps <= kFewSteps;
   const auto note = [&](const vendor::Candidate& candidate, const std::string& why) {
     ready.reference_notes.push_back(fmt::format("{}: {}", candidate.libraries, why));
@@ -128,6 +132,10 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
     if (candidate.plain && served && !plain_competes) continue;
     if (candidate.plain && long_if_plain) {
       note(candidate, "would take too long");
+      continue;
+    }
+    if (candidate.plain && hurries) {
+      note(candidate, "is left to who has more time");
       continue;
     }
     const bool known = was_chosen(candidate);
@@ -144,7 +152,8 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
 }
 
 Status Judge::choose_reference(Ready& ready) {
-  WARPLOOM_TRY(const Set set, set_of(kScreening[0], 1500));
+  const double share_ms = setup_.ready_ms > 0 ? 0.4 * setup_.ready_ms : kTruthMs;
+  WARPLOOM_TRY(const Set set, set_of(kScreening[0], std::min(share_ms, kTruthMs)));
   WARPLOOM_TRY(const std::optional<Reference> best, fastest_reference(set, ready));
   vendor_.kernel = best ? best->kernel : runtime::Runnable{};
   if (!best) return ok();

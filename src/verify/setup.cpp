@@ -30,8 +30,8 @@ void from_json(const json& in, Range& range) {
 namespace warploom::verify {
 using nlohmann::json;
 
-// Ranges and constants are left out where there are none, as they were before there were any: a
-// problem's hash is of this text.
+// Ranges, constants and a limit are left out where there are none, as they were before there were
+// any: a problem's hash is of this text.
 void to_json(json& out, const Setup& setup) {
   out = json::object();
   out["graph"] = setup.graph;
@@ -44,6 +44,7 @@ void to_json(json& out, const Setup& setup) {
   out["time_reference"] = setup.time_reference;
   if (setup.reference) out["reference"] = *setup.reference;
   for (const auto& [name, range] : setup.ranges) out["ranges"][name] = range;
+  if (setup.ready_ms > 0) out["ready_ms"] = setup.ready_ms;
   if (!setup.constants.empty()) out["constants"] = setup.constants;
 }
 
@@ -57,6 +58,7 @@ void from_json(const json& in, Setup& setup) {
   setup.flops = in.at("flops");
   setup.seed = in.at("seed");
   setup.time_reference = in.at("time_reference");
+  setup.ready_ms = in.value("ready_ms", setup.ready_ms);
   const json ranges = in.value("ranges", json::object());
   for (const auto& [name, range] : ranges.items())
     setup.ranges.insert_or_assign(name, range.get<graph::Range>());

@@ -24,7 +24,10 @@ struct Setup {
   double flops = 0;            // of the graph: how dear FP64 evaluation is
   uint64_t seed = 1;           // of the inputs
   bool time_reference = true;  // for Ready; judgements time it beside the candidate anyway
-  graph::Ranges ranges = {};   // of inputs, as the model says from which the graph was cut
+  // About how long getting ready may take: then fewer rows are made in FP64, and what had to be
+  // compiled to stand in for a library is left to who has more time. 0: as long as it wants.
+  double ready_ms = 0;
+  graph::Ranges ranges = {};  // of inputs, as the model says from which the graph was cut
   // Of the inputs, those that hold the same in every call: candidates may prepare what they make of
   // them, before the time begins.
   std::set<std::string> constants = {};

@@ -308,5 +308,16 @@ TEST_F(Delivery, KnowsTheHashOfEveryFile) {
   for (const auto& [name, hash] : plan["files"].items()) known.insert(name);
   EXPECT_EQ(files, known);
 }
+
+TEST_F(Delivery, ABundleThatTheTimeIsTooShortToBuildIsDeliveredAndSaysSo) {
+  const Small made = small();
+  const auto done = write_bundle(folder, {.name = "neg", .summary = "A test."}, made.list,
+                                 made.graph, std::chrono::steady_clock::now());
+  ASSERT_TRUE(done) << describe(done.error());
+  ASSERT_EQ(done->notes.size(), 1u);
+  EXPECT_NE(done->notes[0].find("not built here within the budget"), std::string::npos)
+      << done->notes[0];
+  EXPECT_TRUE(fs::exists(folder / "plan.json"));
+}
 }  // namespace
 }  // namespace warploom::export_

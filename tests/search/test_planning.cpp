@@ -12,7 +12,6 @@
 #include "plan/fusion.h"
 #include "plan/limits.h"
 #include "plan/region.h"
-#include "search/judging.h"
 #include "search/optimize.h"
 #include "search/options.h"
 #include "search/search_space.h"

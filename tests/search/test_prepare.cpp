@@ -13,7 +13,7 @@
 #include "graph/track.h"
 #include "kernels/family.h"
 #include "plan/prepare.h"
-#include "search/judging.h"
+#include "search/plan_judge.h"
 #include "search/search_space.h"
 #include "search/search_strategy.h"
 #include "target/capabilities.h"

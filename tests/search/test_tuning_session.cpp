@@ -191,23 +191,7 @@ TEST_F(TuningSessionTest, TheBudgetIsKept) {
   const auto outcome = tune(task_of(family), limited);
   const double took = std::chrono::duration<double>(steady_clock::now() - start).count();
   ASSERT_TRUE(outcome) << describe(outcome.error());
-  EXPECT_LT(took, 12);  // several builds share the machine that tests run on
-}
-
-// However long compilers take, which have a clock of their own: a search that has judged nothing
-// has nothing to say.
-TEST_F(TuningSessionTest, TheFirstCandidateIsWaitedForThoughTheBudgetIsGone) {
-  const FakeFamily family({"right"});
-  Task task = task_of(family);
-  task.space.build = [&](const kernels::KernelConfig& schedule) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    return family.build(schedule);
-  };
-  Options brief = options(0.01);
-  brief.patience_seconds = 0.01;
-  const auto outcome = tune(task, brief);
-  ASSERT_TRUE(outcome) << describe(outcome.error());
-  EXPECT_EQ(outcome->candidates, 1);
+  EXPECT_LT(took, 12);  // what tests run on is shared with several builds
 }
 
 TEST_F(TuningSessionTest, AnInterruptReturnsTheBestSoFar) {
@@ -332,94 +316,6 @@ TEST_F(TuningSessionTest, AFullDiskIsSaidWithTheBestSoFarAndTheSearchGoesOnOnceT
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->candidates, 3);
   EXPECT_EQ(recorded().size(), kept.size() + 3);
-}
-
-TEST(SearchStrategy, TheSameSeedProposesTheSame) {
-  const FakeFamily family({"right", "slow", "wrong_tail"}, 60);
-  const Task task = task_of(family);
-  std::array<std::vector<std::string>, 2> runs;
-  for (auto& run : runs) {
-    SearchStrategy strategy(task.space, Strategy::beam, 5);
-    for (int i = 0; i < 50; ++i) {
-      const auto next = strategy.next();
-      run.push_back(next->text());
-      strategy.learn(*next, 100.0 - i);
-    }
-  }
-  EXPECT_EQ(runs[0], runs[1]);
-  EXPECT_EQ(std::set(runs[0].begin(), runs[0].end()).size(), 50u);
-}
-
-TEST(SearchStrategy, EnumerationGoesThroughAllByGuess) {
-  const FakeFamily family({"right", "slow"}, 3);
-  const Task task = task_of(family);
-  SearchStrategy strategy(task.space, Strategy::enumerate, 1);
-  std::vector<std::string> all;
-  while (const auto next = strategy.next()) all.push_back(next->text());
-  ASSERT_EQ(all.size(), 6u);
-  EXPECT_EQ(all[0], "fake body=0 variant=0");
-  EXPECT_EQ(all[1], "fake body=1 variant=0");
-}
-
-TEST(SearchStrategy, BeamChangesOneFieldOfTheBest) {
-  const FakeFamily family({"right", "slow", "zeros", "nan"}, 200);
-  const Task task = task_of(family);
-  SearchStrategy strategy(task.space, Strategy::beam, 1);
-  for (int i = 0; i < 8; ++i) strategy.next();
-  strategy.learn(FakeConfig{.body = 1, .variant = 150}, 5);
-  std::optional<kernels::KernelConfig> next;
-  do next = strategy.next();
-  while (next && strategy.parents_of(next->text()).empty());
-  ASSERT_TRUE(next);
-  EXPECT_EQ(strategy.parents_of(next->text()), std::vector<std::string>{"fake body=1 variant=150"});
-  EXPECT_TRUE(next->as<FakeConfig>().body == 1 || next->as<FakeConfig>().variant == 150);
-}
-
-TEST(SearchStrategy, WhatSharesAValueWithRefusedOnesComesLater) {
-  const FakeFamily family({"right", "slow"}, 400);
-  const Task task = task_of(family);
-  const auto first_right = [&](bool told) {  // bodies of kind 1 are refused
-    SearchStrategy strategy(task.space, Strategy::beam, 1);
-    for (int body = 0; body < 2; ++body)
-      for (int variant = 10 * body; variant < 10 * body + 10; ++variant)
-        strategy.suggest(  // the last suggestion is the first proposal
-            FakeConfig{.body = body, .variant = variant});
-    for (int i = 0;; ++i) {
-      const auto next = strategy.next();
-      if (next->as<FakeConfig>().body == 0) return i;
-      if (told) strategy.refuse(*next);
-    }
-  };
-  EXPECT_EQ(first_right(false), 10);
-  EXPECT_LE(first_right(true), 5);
-}
-
-// The first proposals are near the best of what the model says of many random schedules.
-TEST(SearchStrategy, BeamStartsFromWhatTheCostModelFindsBest) {
-  graph::Builder b("mm");
-  const auto x = b.input("x", Dtype::bf16, {2048, 2048});
-  const auto w = b.input("w", Dtype::bf16, {2048, 2048});
-  b.output(b.add(graph::OpKind::MatMul, {x, w}));
-  SearchSpace space =
-      search_space_of({*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"));
-  std::atomic<int> built = 0;
-  space.predict = [&](const kernels::KernelConfig& schedule) {
-    ++built;
-    return kernels::predicted_us(space.region, schedule, space.capabilities);
-  };
-  const auto predicted = [&](const kernels::KernelConfig& s) {
-    const auto list = kernels::build(space.region, s, space.capabilities);
-    EXPECT_EQ(list.has_value() ? list->predicted_us : 0, space.predict(s).value_or(0)) << s.text();
-    return list ? list->predicted_us : HUGE_VAL;
-  };
-  SearchStrategy beam(space, Strategy::beam, 1);
-  SearchStrategy random(space, Strategy::random, 1);
-  const int asked = built;
-  double best_of_random = HUGE_VAL;
-  for (int i = 0; i < 60; ++i) best_of_random = std::min(best_of_random, predicted(*random.next()));
-  EXPECT_LT(predicted(*beam.next()), best_of_random);
-  EXPECT_LT(asked, 1500);
-  RecordProperty("schedules_modelled", asked);
 }
 
 TEST(DefaultTrack, GoesByTheWidestInput) {

@@ -1,0 +1,39 @@
+// Costs: seconds that the phases of a search took so far, from which is told what is still to be
+// kept back, and what a search that ended with nothing would have needed.
+#pragma once
+#include <algorithm>
+
+namespace warploom::search {
+class Costs {
+ public:
+  void set_up_took(double seconds) { setup_ = seconds; }
+
+  void compiling_took(double seconds) { compile_ = std::max(compile_, seconds); }
+
+  void judging_took(double seconds) {
+    // The first judgement makes what later ones find ready.
+    const bool early = judgements_++ < 2;
+    judge_ = early ? seconds : 0.7 * judge_ + 0.3 * seconds;
+    if (judgements_ == 1) first_ = seconds;
+  }
+
+  double set_up() const { return setup_; }
+
+  double compile() const { return compile_; }  // of the slowest text
+
+  double judgement() const { return judge_; }
+
+  // A fresh evaluator's start, and its whole judgement.
+  double last_round() const { return 1.2 * setup_ + std::max(2 * judge_, first_); }
+
+  // That, and the measurements of the finalists.
+  double finals() const { return last_round() + 4 * judge_; }
+
+ private:
+  double setup_ = 0;
+  double compile_ = 0;
+  double judge_ = 0;
+  double first_ = 0;
+  int judgements_ = 0;
+};
+}  // namespace warploom::search

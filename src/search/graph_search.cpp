@@ -1,0 +1,333 @@
+#include "search/graph_search.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/parallel.h"
+#include "kernels/family.h"
+#include "plan/fusion.h"
+#include "plan/limits.h"
+#include "plan/region.h"
+#include "search/budget.h"
+#include "search/optimize.h"
+#include "search/options.h"
+#include "search/outcome.h"
+#include "search/search_space.h"
+#include "search/shares.h"
+#include "search/task.h"
+#include "search/tuning_session.h"
+#include "target/capabilities.h"
+#include "target/card.h"
+#include "vendor/match.h"
+#include "vendor/problem.h"
+
+namespace warploom::search {
+namespace {
+constexpr double kPlanningShare = 0.3;
+// Of the budget at most, for what comes behind the search; and all of it together.
+constexpr double kDeliveryShare = 0.3;
+constexpr double kWholeShare = 0.2;
+constexpr double kFinalsShare = 0.15;
+constexpr double kReserveShare = 0.6;
+constexpr double kLeastReserve = 0.2;  // seconds
+// Of the time that is left, what judging the plan of fallbacks aims at.
+constexpr double kFallbacksShare = 0.2;
+constexpr double kLeastSlice = 0.5;  // seconds
+constexpr double kSlices = 8;        // of the time that is left
+constexpr size_t kMostAwake = 4;     // evaluators at once: each holds its region's tensors
+constexpr int kMostIdle = 3;         // slices in a row in which nothing was tried
+}  // namespace
+
+GraphSearch::GraphSearch(const Options& options)
+    : options_(options), budget_(options.budget_seconds, options.now), turns_(turns_for(options)) {
+  budget_.begin_earlier(options.begun_seconds);
+}
+
+Result<Outcome> GraphSearch::run(const graph::Graph& given) {
+  say("planning");
+  WARPLOOM_TRY(target::Capabilities found, resolve_target(options_.target));
+  const auto capabilities = with_rates(std::move(found), options_.budget_seconds);
+  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(given));
+  WARPLOOM_TRY(graph_, plan::lower_for_target(given, capabilities));
+  const plan::Limits limits{options_.interrupted,
+                            budget_.part(kPlanningShare * budget_.left()).until()};
+  WARPLOOM_TRY(partition_,
+               plan::regions_of(graph_, options_.track, capabilities, limits, options_.constants));
+  whole_ = make_task({primitive, options_.track}, capabilities, options_.seed, options_.constants);
+  WARPLOOM_CHECK(make_searches(given, capabilities, limits));
+  is_trivial_ = partition_.trivial(graph_);
+  if (!is_trivial_) {
+    whole_.setup.reference = whole_reference(given, primitive);
+    verify::Setup setup = whole_.setup;
+    setup.seed ^= kFreshSeed;
+    judge_.emplace(std::move(setup), options_.interrupted);
+  }
+  WARPLOOM_CHECK(make_sessions());
+  WARPLOOM_CHECK(search());
+  WARPLOOM_TRY(Outcome outcome, whole(given));
+  outcome.speedup = outcome.verdict.speedup.median;
+  outcome.card = target::card_to_json(capabilities);
+  outcome.bound = whole_.bound;
+  const double us = outcome.verdict.median_us;
+  outcome.roofline_fraction = us > 0 ? whole_.bound.us / us : 0;
+  outcome.plan.graph = std::move(graph_);
+  outcome.seconds = budget_.spent();
+  return outcome;
+}
+
+void GraphSearch::say(const char* phase) const {
+  if (!options_.on_progress) return;
+  options_.on_progress(
+      {.seconds = budget_.spent(), .budget_seconds = options_.budget_seconds, .phase = phase});
+}
+
+Status GraphSearch::make_searches(const graph::Graph& given,
+                                  const target::Capabilities& capabilities,
+                                  const plan::Limits& limits) {
+  for (const plan::Region& region : partition_.regions) {
+    if (region.alias) continue;
+    WARPLOOM_CHECK(limits.check());
+    const auto [known, fresh] = search_of_.try_emplace(region.identity, searches_.size());
+    if (fresh) {
+      searches_.push_back(std::make_unique<RegionSearch>());
+      Task& task = searches_.back()->task;
+      const kernels::Region alone(region.graph, options_.track);
+      task = make_task(alone, capabilities, options_.seed, region.constants);
+      task.setup.ranges = region.ranges;
+      task.space = search_space_of(alone, capabilities, region.constants, options_.exact);
+      const auto operators = vendor::operators_of(given, region.graph, region.tensors);
+      task.setup.reference = vendor::match_region(region.graph, operators, options_.track);
+    }
+    ++searches_[known->second]->times;
+  }
+  return ok();
+}
+
+// The heaviest first.
+Status GraphSearch::make_sessions() {
+  for (const auto& one : searches_) order_.push_back(one.get());
+  std::ranges::stable_sort(order_, {}, [](const RegionSearch* one) { return -one->weight(); });
+  for (size_t i = 0; i < order_.size(); ++i) {
+    RegionSearch& one = *order_[i];
+    one.session = std::make_unique<TuningSession>(one.task, options_for(i), budget_, turns_);
+    if (Status opened = one.session->open(); !opened) return fail(with_place(opened.error(), one));
+  }
+  return ok();
+}
+
+// A region's share of the budget, which is what set-up and judgements go by: half in equal parts,
+// half by the time that each takes at best.
+Options GraphSearch::options_for(size_t number) const {
+  double weights = 0;
+  for (const RegionSearch* one : order_) weights += one->weight();
+  const double equal = 1 / static_cast<double>(order_.size());
+  const double share = 0.5 * equal + 0.5 * order_[number]->weight() / weights;
+  Options options = options_;
+  options.budget_seconds = share * options_.budget_seconds;
+  options.asked_seconds = options.budget_seconds;
+  const std::string name = order_[number]->task.setup.graph.name;
+  options.on_progress = [this, number, name](Progress progress) {
+    progress.region = static_cast<int>(number) + 1;
+    progress.regions = static_cast<int>(order_.size());
+    progress.region_name = name;
+    if (options_.on_progress) options_.on_progress(progress);
+  };
+  return options;
+}
+
+Error GraphSearch::with_place(Error error, const RegionSearch& one) const {
+  const auto number = std::ranges::find(order_, &one) - order_.begin() + 1;
+  if (order_.size() > 1)
+    error.place = fmt::format("region {} of {}, {}", number, order_.size(), error.place);
+  return error;
+}
+
+Status GraphSearch::search() {
+  WARPLOOM_CHECK(search_first());
+  WARPLOOM_CHECK(search_on());
+  return finish();
+}
+
+// Something right for each, in turns while there is time: what the last rounds want is kept back
+// only once there is an answer.
+Status GraphSearch::search_first() {
+  std::vector<RegionSearch*> left = order_;
+  const auto is_done = [](const RegionSearch* one) { return !one->session->is_waiting(); };
+  for (std::erase_if(left, is_done); !left.empty(); std::erase_if(left, is_done)) {
+    for (size_t i = 0; i < left.size(); ++i) {
+      const size_t others = left.size() - i;
+      if (is_first_too_long(others)) WARPLOOM_CHECK(take_fallbacks());
+      const Budget all = for_first();
+      if (all.is_over() || options_.is_interrupted()) return ok();
+      // The next one's first compiler runs beside this one's evaluator.
+      for (size_t next = i; next < std::min(left.size(), i + 2); ++next)
+        WARPLOOM_CHECK(left[next]->session->begin());
+      const double share = 2 / static_cast<double>(others + 1);
+      const Budget part = all.part(share * all.left());
+      WARPLOOM_CHECK(slice(*left[i], {.soft = part, .hard = all, .until_right = true}));
+    }
+  }
+  return ok();
+}
+
+Budget GraphSearch::for_first() const {
+  return budget_.less(proven_ ? reserve() : whole_reserve());
+}
+
+// Whether the first candidates of so many others would leave no time for anything else.
+bool GraphSearch::is_first_too_long(size_t others) const {
+  if (is_trivial_ || proven_ || has_tried_fallbacks_) return false;
+  double seconds = 0;
+  double count = 0;
+  for (const RegionSearch* one : order_) {
+    seconds += one->seconds;
+    count += one->seconds > 0 ? 1 : 0;
+  }
+  const double left = budget_.less(whole_reserve()).left();
+  return count > 0 && seconds / count * static_cast<double>(others) > left;
+}
+
+// An answer before all: the plan of what is right so far and else of fallbacks, judged whole.
+Status GraphSearch::take_fallbacks() {
+  has_tried_fallbacks_ = true;
+  rest_all();
+  // Families are asked for many configs, and one is built: of several regions at once.
+  graph::parallel_for(std::ssize(order_), 0, [&](int64_t i) {
+    TuningSession& session = *order_[i]->session;
+    if (!session.is_right() && !budget_.is_over()) session.take_fallback();
+  });
+  if (budget_.is_over()) return take_winners();
+  Outcome out;
+  if (!join(out)) return take_winners();  // then there is no such plan
+  say("judging the plan of fallbacks whole");
+  const Budget soft = budget_.part(kFallbacksShare * budget_.left());
+  const Result<verify::Verdict> verdict = judge_list(out.list, soft);
+  if (verdict) {
+    take_whole(out, *verdict);
+    proven_ = std::move(out);
+  }
+  const bool goes_on = verdict || verdict.error().code == ErrorCode::kPlanWrong ||
+                       verdict.error().code == ErrorCode::kInterrupted;
+  if (!goes_on) return fail(verdict.error());
+  return take_winners();
+}
+
+Status GraphSearch::take_winners() {
+  for (RegionSearch* one : order_) one->session->take_winner();
+  return ok();
+}
+
+Status GraphSearch::slice(RegionSearch& one, const Slice& slice) {
+  const double before = budget_.spent();
+  const Status done = one.session->search(slice);
+  one.seconds += budget_.spent() - before;
+  std::erase(awake_, &one);
+  if (one.session->is_awake()) awake_.push_back(&one);
+  while (awake_.size() > kMostAwake) {
+    awake_.front()->session->rest();
+    awake_.erase(awake_.begin());
+  }
+  if (done || options_.is_interrupted()) return ok();
+  return fail(with_place(one.session->failure(done.error()), one));
+}
+
+void GraphSearch::rest_all() {
+  for (RegionSearch* one : awake_) one->session->rest();
+  awake_.clear();
+}
+
+// Slices for the region that can gain most, until the rest is needed for what comes last.
+Status GraphSearch::search_on() {
+  int idle = 0;
+  while (!options_.is_interrupted() && idle < kMostIdle) {
+    const Budget kept = budget_.less(reserve());
+    RegionSearch* const one = most_worth(kept.left());
+    if (!one) break;
+    const Costs& costs = one->session->costs();
+    const double starting = one->session->is_awake() ? 0 : costs.set_up();
+    const double seconds = std::max(kLeastSlice, kept.left() / kSlices) + starting;
+    const int before = one->session->candidates();
+    WARPLOOM_CHECK(slice(*one, {.soft = kept.part(seconds), .hard = kept}));
+    idle = one->session->candidates() > before ? 0 : idle + 1;
+  }
+  return ok();
+}
+
+RegionSearch* GraphSearch::most_worth(double seconds) {
+  RegionSearch* best = nullptr;
+  double most = 0;
+  for (RegionSearch* one : order_) {
+    const TuningSession& session = *one->session;
+    const double wanted =
+        session.costs().judgement() + (session.is_awake() ? 0 : session.costs().set_up());
+    if (wanted >= seconds || session.is_recalled()) continue;
+    const double worth = worth_of({.best_us = session.best_us(),
+                                   .floor_us = one->task.setup.floor_us,
+                                   .times = one->times,
+                                   .dry = session.dry(),
+                                   .has_more = session.has_more()});
+    if (worth > most) {
+      most = worth;
+      best = one;
+    }
+  }
+  return best;
+}
+
+// Judged whole in fresh processes, as far as the time allows: the plan of several is judged as a
+// whole anyway.
+Status GraphSearch::finish() {
+  if (options_.is_interrupted()) return ok();
+  const Budget until = budget_.less(delivery_reserve() + whole_reserve());
+  for (size_t i = 0; i < order_.size(); ++i) {
+    TuningSession& session = *order_[i]->session;
+    if (session.is_recalled() || !session.is_right()) continue;
+    const double share = until.left() / static_cast<double>(order_.size() - i);
+    const bool fits = is_trivial_ || until.left() > session.costs().last_round();
+    if (!fits || options_.is_interrupted()) continue;
+    const double seconds = std::max(share, 2 * session.costs().last_round());
+    const Budget part = until.part(seconds);
+    const Slice last{.soft = part, .hard = is_trivial_ ? budget_ : part};
+    const Status done = session.finish(last);
+    if (!done && !options_.is_interrupted())
+      return fail(with_place(session.failure(done.error()), *order_[i]));
+  }
+  rest_all();
+  return ok();
+}
+
+double GraphSearch::delivery_reserve() const {
+  double slowest = 0;
+  for (const RegionSearch* one : order_)
+    slowest = std::max(slowest, one->session->costs().compile());
+  const double wanted = options_.delivery_seconds ? options_.delivery_seconds(slowest) : 0;
+  return std::min(wanted, kDeliveryShare * options_.budget_seconds);
+}
+
+// For the judgement of the plan, in a process that is still to start.
+double GraphSearch::whole_reserve() const {
+  if (is_trivial_) return 0;
+  double wanted = judge_->seconds();
+  if (wanted <= 0)
+    for (const RegionSearch* one : order_)
+      wanted += one->times * one->session->costs().last_round();
+  return std::min(std::max(wanted, kLeastReserve), kWholeShare * options_.budget_seconds);
+}
+
+double GraphSearch::reserve() const {
+  double finals = 0;
+  for (const RegionSearch* one : order_) finals += one->session->costs().finals();
+  const double most = (is_trivial_ ? kReserveShare : kFinalsShare) * options_.budget_seconds;
+  finals = std::min(std::max(finals, kLeastReserve), most);
+  const double wanted = delivery_reserve() + whole_reserve() + finals;
+  return std::min(wanted, kReserveShare * options_.budget_seconds);
+}
+}  // namespace warploom::search

@@ -1,0 +1,114 @@
+// GraphSearch: the search of a whole graph. Its different regions are sessions that take turns, and
+// their results are one plan.
+//
+//   plan      regions, a task each
+//   first     something right for every region; where that would take too long, the plan of all
+//             fallbacks is judged whole instead, so that there is an answer
+//   rounds    slices of time for the region that can gain most (shares.h), until the time is needed
+//             for what comes last, or nothing is left to gain anywhere
+//   finish    each region's best is judged whole, as far as the time allows, the heaviest first
+//   whole     the plan is judged as a whole. Where it is wrong, the region whose error is nearest
+//             to its bound takes a more exact candidate, and the next plan is judged, until one is
+//             right; at last the fallbacks everywhere
+#pragma once
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "plan/fusion.h"
+#include "plan/limits.h"
+#include "plan/plan.h"
+#include "search/budget.h"
+#include "search/compile_pool.h"
+#include "search/options.h"
+#include "search/outcome.h"
+#include "search/plan_judge.h"
+#include "search/task.h"
+#include "search/tuning_session.h"
+#include "target/capabilities.h"
+#include "vendor/problem.h"
+
+namespace warploom::search {
+// One of the graph's different regions: what is searched, and what was found.
+struct RegionSearch {
+  Task task;
+  int times = 0;  // how often the region occurs
+  std::unique_ptr<TuningSession> session;
+  double seconds = 0;  // that it was searched
+  Outcome outcome;
+
+  // Of the time that all take at best.
+  double weight() const { return times * task.bound.us + 1e-3; }
+};
+
+class GraphSearch {
+ public:
+  explicit GraphSearch(const Options& options);
+
+  Result<Outcome> run(const graph::Graph& given);
+
+ private:
+  void say(const char* phase) const;
+  Status make_searches(const graph::Graph& given, const target::Capabilities& capabilities,
+                       const plan::Limits& limits);
+  Status make_sessions();
+  Options options_for(size_t number) const;
+  Error with_place(Error error, const RegionSearch& one) const;
+
+  Status search();
+  Status search_first();
+  Budget for_first() const;
+  bool is_first_too_long(size_t others) const;
+  Status take_fallbacks();
+  Status take_winners();
+  Status slice(RegionSearch& one, const Slice& slice);
+  Status search_on();
+  RegionSearch* most_worth(double seconds);
+  Status finish();
+  void rest_all();
+
+  // Seconds to keep back: for delivering, for judging the plan, and for these and the regions' last
+  // rounds.
+  double delivery_reserve() const;
+  double whole_reserve() const;
+  double reserve() const;
+
+  // graph_whole.cpp
+  std::optional<vendor::VendorProblem> whole_reference(const graph::Graph& given,
+                                                       const graph::Graph& primitive) const;
+  Status join(Outcome& out);
+  Outcome summed() const;
+  LaunchList linked(plan::Plan& plan) const;
+  void name_regions(Outcome& out, const graph::Graph& given) const;
+  void compile_as_one(const LaunchList& list) const;
+  Result<verify::Verdict> judge_list(const LaunchList& list, const Budget& soft);
+  Result<Outcome> whole(const graph::Graph& given);
+  bool is_proven(const Outcome& out) const;
+  Status judge_until_right(Outcome& out);
+  Status without_whole(const Outcome& out) const;
+  double needed_seconds() const;
+  bool take_more_exact();
+  bool take_fallbacks_everywhere();
+  void take_whole(Outcome& out, const verify::Verdict& verdict) const;
+
+  const Options& options_;
+  Budget budget_;
+  CompilePool::Turns turns_;
+  graph::Graph graph_;  // as it is cut into regions
+  plan::Partition partition_;
+  Task whole_;
+  bool is_trivial_ = false;                              // one region is the whole
+  std::vector<std::unique_ptr<RegionSearch>> searches_;  // one a different region
+  std::map<std::string, size_t> search_of_;              // by the region's identity
+  std::vector<RegionSearch*> order_;                     // the heaviest first
+  std::vector<RegionSearch*> awake_;                     // with an evaluator, the latest last
+  std::optional<PlanJudge> judge_;                       // of several regions
+  std::optional<Outcome> proven_;                        // a plan with fallbacks that is right
+  bool has_tried_fallbacks_ = false;
+};
+}  // namespace warploom::search

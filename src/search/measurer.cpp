@@ -1,0 +1,117 @@
+#include "search/measurer.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/rows.h"
+#include "codegen/launch_list.h"
+#include "search/budget.h"
+#include "search/candidate.h"
+#include "search/compile_pool.h"
+#include "search/task.h"
+#include "verify/evaluator.h"
+#include "verify/setup.h"
+
+namespace warploom::search {
+namespace {
+constexpr size_t kMostKept = 4000;  // verdicts, for those that are built to the same
+}  // namespace
+
+bool is_fatal(ErrorCode code) {
+  constexpr std::array kFatal = {
+      ErrorCode::kNoCompiler,     ErrorCode::kNoDriver,      ErrorCode::kNoGpu,
+      ErrorCode::kNoNvrtc,        ErrorCode::kGpuTooOld,     ErrorCode::kDiskFull,
+      ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost, ErrorCode::kInterrupted};
+  return contains(kFatal, code);
+}
+
+Measurer::Measurer(const Task& task, const Budget& budget, CompilePool::Turns turns,
+                   Milliseconds limit, const std::atomic<bool>* interrupted)
+    : task_(task),
+      budget_(budget),
+      interrupted_(interrupted),
+      pool_(task.space.build, std::move(turns), limit) {}
+
+Status Measurer::start(const verify::Setup& setup, const Budget& budget) {
+  const double before = budget_.spent();
+  evaluator_.reset();
+  auto started =
+      verify::Evaluator::start(setup, {.interrupted = interrupted_, .until = budget.until()});
+  costs_.set_up_took(budget_.spent() - before);
+  WARPLOOM_TRY(evaluator_, std::move(started));
+  return ok();
+}
+
+// What was recorded needs no compiler.
+void Measurer::submit(Candidate candidate) {
+  const bool compiles = !candidate.judged_here && !task_.recorded;
+  pool_.put(std::move(candidate), compiles);
+}
+
+Result<std::optional<Candidate>> Measurer::take(Milliseconds wait, const verify::Request& request) {
+  std::optional<Compiled> compiled = pool_.take(wait);
+  if (!compiled) return std::optional<Candidate>();
+  costs_.compiling_took(compiled->seconds);
+  Candidate candidate = std::move(compiled->candidate);
+  if (!candidate.judged_here)
+    WARPLOOM_CHECK(measure(candidate, std::move(compiled->list), request));
+  return std::optional(std::move(candidate));
+}
+
+Status Measurer::measure(Candidate& candidate, Result<LaunchList> list, verify::Request request) {
+  if (list) {
+    candidate.list = std::move(*list);
+    request.list = candidate.list;
+    WARPLOOM_CHECK(judge(candidate, request));
+  } else {
+    candidate.verdict = {.error_found = list.error()};
+  }
+  const verify::Verdict& verdict = candidate.verdict;
+  if (!verdict.accepted && is_fatal(verdict.error_found.code)) return fail(verdict.error_found);
+  candidate.judged_here = true;
+  candidate.promoted = request.whole && verdict.accepted;
+  candidate.strain = std::max(candidate.strain, strain_of(verdict));
+  if (candidate.screened_us == 0 && verdict.accepted) candidate.screened_us = verdict.median_us;
+  if (!verdict.accepted) note_refusal(candidate);
+  return ok();
+}
+
+Status Measurer::judge(Candidate& candidate, const verify::Request& request) {
+  const bool screens = !request.whole && !request.beside_reference && !task_.recorded;
+  const std::string text = screens ? hash_hex(to_json(candidate.list).dump()) : "";
+  if (const auto known = screened_.find(text); known != screened_.end()) {
+    candidate.verdict = known->second;
+    return ok();
+  }
+  const double before = budget_.spent();
+  auto verdict =
+      task_.recorded ? task_.recorded(candidate.config, request) : evaluator_->judge(request);
+  WARPLOOM_TRY(candidate.verdict, std::move(verdict));
+  costs_.judging_took(budget_.spent() - before);
+  if (screens && screened_.size() < kMostKept) screened_.emplace(text, candidate.verdict);
+  return ok();
+}
+
+void Measurer::note_refusal(const Candidate& candidate) {
+  const Error& why = candidate.verdict.error_found;
+  ++refused_by_code_[std::string(code_text(why.code))];
+  if (refused_++ > 0) return;
+  first_refusal_ =
+      fmt::format("; the first: {}: {} {}", candidate.config.text(), why.message, why.found);
+}
+
+std::string Measurer::refusals() const {
+  if (refused_by_code_.empty()) return "none was judged";
+  const auto counted = [](const auto& code) {
+    return fmt::format("{} {}", code.second, code.first);
+  };
+  return listed(refused_by_code_, counted) + first_refusal_;
+}
+}  // namespace warploom::search

@@ -1,0 +1,86 @@
+// Measurer: candidates go in, verdicts come out later.
+//
+//   Measurer measurer(task, budget, turns, 60s);
+//   measurer.submit({.config = config});           // its compiler begins on another thread
+//   WARPLOOM_CHECK(measurer.start(setup, until));  // the evaluator, meanwhile
+//   while (measurer.pending() > 0)
+//     WARPLOOM_TRY(std::optional<Candidate> judged, measurer.take(100ms, request));
+//
+// Measuring never waits for a compiler while another candidate is ready: what comes first is judged
+// first, one at a time. Recorded verdicts (Task::recorded) come in the order of submission. What
+// is built to the very launch list that was judged before has its verdict.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "search/budget.h"
+#include "search/candidate.h"
+#include "search/compile_pool.h"
+#include "search/costs.h"
+#include "search/task.h"
+#include "verify/evaluator.h"
+#include "verify/setup.h"
+
+namespace warploom::search {
+// An error that no other candidate would escape.
+bool is_fatal(ErrorCode code);
+
+class Measurer {
+ public:
+  using Milliseconds = std::chrono::milliseconds;
+
+  // `budget`: whose clock costs are told by. `limit`: of one compilation. The task must outlive it.
+  Measurer(const Task& task, const Budget& budget, CompilePool::Turns turns, Milliseconds limit,
+           const std::atomic<bool>* interrupted = nullptr);
+
+  // Starts the evaluator, which belongs to this thread, afresh. kInterrupted once the budget is
+  // over.
+  Status start(const verify::Setup& setup, const Budget& budget);
+
+  bool is_started() const { return evaluator_.has_value(); }
+
+  // Ends the evaluator, whose memory is wanted; what is compiled stays.
+  void rest() { evaluator_.reset(); }
+
+  // What the evaluator said of itself when it was ready.
+  const verify::Ready& ready() const { return evaluator_->ready(); }
+
+  void submit(Candidate candidate);
+
+  size_t pending() const { return pool_.pending(); }  // submitted and not taken
+
+  // The next one with its verdict; nothing where none is compiled within `wait`. One that was
+  // submitted with its verdict comes as it is. Fails with what no other candidate would escape.
+  Result<std::optional<Candidate>> take(Milliseconds wait, const verify::Request& request);
+
+  // The verdict of a candidate that is built, or could not be.
+  Status measure(Candidate& candidate, Result<LaunchList> list, verify::Request request);
+
+  const Costs& costs() const { return costs_; }
+
+  int refused() const { return refused_; }
+
+  // "3 candidate-wrong, 1 resource-limit; the first: …".
+  std::string refusals() const;
+
+ private:
+  Status judge(Candidate& candidate, const verify::Request& request);
+  void note_refusal(const Candidate& candidate);
+
+  const Task& task_;
+  const Budget budget_;
+  const std::atomic<bool>* interrupted_;
+  Costs costs_;
+  std::optional<verify::Evaluator> evaluator_;
+  std::map<std::string, verify::Verdict> screened_;  // by the launch lists' texts
+  int refused_ = 0;
+  std::map<std::string, int> refused_by_code_;
+  std::string first_refusal_;
+  CompilePool pool_;
+};
+}  // namespace warploom::search

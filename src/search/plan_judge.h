@@ -1,0 +1,41 @@
+// PlanJudge: a plan of several regions judged whole, in a process of its own, on inputs that no
+// region was judged on. The process stays for other plans of the same graph.
+//
+//   PlanJudge judge(setup, interrupted);
+//   const Result<verify::Verdict> verdict = judge.judge(list, {.soft = budget, .hard = budget});
+//
+// Gives the verdict that accepts the plan. Fails with kPlanWrong where it is refused; kInterrupted
+// where somebody interrupted or the budget is over; and with what the machine lacks.
+#pragma once
+#include <atomic>
+#include <optional>
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "search/requests.h"
+#include "verify/evaluator.h"
+#include "verify/setup.h"
+
+namespace warploom::search {
+class PlanJudge {
+ public:
+  explicit PlanJudge(verify::Setup setup, const std::atomic<bool>* interrupted = nullptr);
+
+  Result<verify::Verdict> judge(const LaunchList& list, const Slice& slice);
+
+  // What the process said of itself and its reference; nothing before the first judgement.
+  const std::optional<verify::Ready>& ready() const { return ready_; }
+
+  double seconds() const { return seconds_; }  // that the longest judgement took
+
+ private:
+  verify::Setup setup_;
+  const std::atomic<bool>* interrupted_;
+  std::optional<verify::Evaluator> evaluator_;
+  std::optional<verify::Ready> ready_;
+  double seconds_ = 0;
+};
+
+// One plan, in about so many seconds; for who judges no other.
+Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list,
+                                   double seconds);
+}  // namespace warploom::search

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -53,27 +55,68 @@ struct Drawn {
   verify::Lattice lattice = {};
 };
 
-std::vector<std::byte> generate(Dtype dtype, uint64_t seed, int64_t elements, const Drawn& from) {
-  std::vector<std::byte> bytes(elements * bytes_of(dtype));
-  const int kept = kept_bits(dtype);
-  const double unit = std::ldexp(from.scale, 1 - kept);
-  const verify::Lattice& lattice = from.lattice;
-  const auto count = static_cast<uint64_t>(lattice.count);
-  const auto value_of = [&](uint64_t bits) {
-    if (count > 0) return lattice.low + lattice.step * static_cast<double>((bits >> 11) % count);
-    return static_cast<double>(static_cast<int64_t>(bits) >> (64 - kept)) * unit;
-  };
-  constexpr int64_t kPart = 1 << 18;
-  graph::parallel_for(ceil_div(elements, kPart), 0, [&](int64_t part) {
-    Random random(seed);
-    random.skip(static_cast<uint64_t>(part * kPart));
-    for (int64_t i = part * kPart; i < std::min(elements, (part + 1) * kPart); ++i) {
+// An input's bytes. Those that nobody asks for are never made: a large problem has sampled rows,
+// and its inputs need not fit in memory.
+class InputBytes {
+ public:
+  InputBytes(Dtype dtype, uint64_t seed, int64_t elements, const Drawn& from)
+      : dtype_(dtype), seed_(seed), elements_(elements), from_(from) {
+    const auto size = static_cast<size_t>(std::max<int64_t>(1, elements * bytes_of(dtype)));
+    zeros_.reset(static_cast<std::byte*>(std::calloc(size, 1)));
+    if (!zeros_) throw std::bad_alloc();
+  }
+
+  // That the model itself holds.
+  explicit InputBytes(std::vector<std::byte> held) : held_(std::move(held)) {}
+
+  graph::Bytes bytes() const {
+    if (held_) return *held_;
+    return {zeros_.get(), static_cast<size_t>(elements_ * bytes_of(dtype_))};
+  }
+
+  void make(const graph::ElementRange& range) {
+    if (held_) return;
+    const int64_t begin = std::max<int64_t>(range.begin, 0);
+    const int64_t end = std::min(range.end, elements_);
+    constexpr int64_t kPart = 1 << 18;
+    graph::parallel_for(ceil_div(end - begin, kPart), 0, [&](int64_t part) {
+      const int64_t from = begin + part * kPart;
+      make_part(from, std::min(end, from + kPart));
+    });
+  }
+
+  void make_all() { make({0, elements_}); }
+
+ private:
+  void make_part(int64_t begin, int64_t end) {
+    Random random(seed_);
+    random.skip(static_cast<uint64_t>(begin));
+    for (int64_t i = begin; i < end; ++i) {
       const double value = value_of(random.next());
-      store_from_double(dtype, bytes.data(), i, from.positive ? std::fabs(value) : value);
+      store_from_double(dtype_, zeros_.get(), i, from_.positive ? std::fabs(value) : value);
     }
-  });
-  return bytes;
-}
+  }
+
+  double value_of(uint64_t bits) const {
+    const verify::Lattice& lattice = from_.lattice;
+    const auto count = static_cast<uint64_t>(lattice.count);
+    if (count > 0) return lattice.low + lattice.step * static_cast<double>((bits >> 11) % count);
+    const int kept = kept_bits(dtype_);
+    const double unit = std::ldexp(from_.scale, 1 - kept);
+    return static_cast<double>(static_cast<int64_t>(bits) >> (64 - kept)) * unit;
+  }
+
+  struct Free {
+    void operator()(std::byte* bytes) const { std::free(bytes); }
+  };
+
+  Dtype dtype_ = Dtype::f32;
+  uint64_t seed_ = 0;
+  int64_t elements_ = 0;
+  Drawn from_;
+  std::unique_ptr<std::byte, Free> zeros_;  // until they are made
+  std::optional<std::vector<std::byte>> held_;
+};
 
 std::string packed(const auto& values) {
   const auto* const bytes = reinterpret_cast<const char*>(values.data());
@@ -101,30 +144,20 @@ struct Samples {
   verify::Comparison seen;  // how the values' rounding may add up
 };
 
-Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
-                           int output, uint64_t seed, bool whole) {
-  const graph::OutputRows rows = graph::rows_of(graph, output);
-  Random random(seed, "bundle samples");
-  Samples samples;
-  std::vector<int64_t> first = {0};
-  if (!whole) first = chosen(kSampledRows, rows.count, random);
-  for (const int64_t row : first) {
-    const int64_t end = whole ? rows.count : row + 1;
-    WARPLOOM_TRY(auto made, graph::evaluate_magnitude_rows(graph, inputs, output, row, end));
-    const double* const value = made.value.data();
-    const double* const magnitude = made.magnitude.data();
-    verify::compare(samples.seen, {}, Dtype::f64, value, value, magnitude, 0,
-                    std::ssize(made.value));
-    if (whole) {
-      samples.values = std::move(made.value);
-      continue;
-    }
-    for (const int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
-      samples.indices.push_back(row * rows.elements + column);
-      samples.values.push_back(made.value[column]);
-    }
+// Adds elements of one row that is not whole.
+void add_samples(Samples& samples, const graph::ValueAndMagnitude& made, int64_t first,
+                 Random& random) {
+  const int64_t elements = std::ssize(made.value);
+  for (const int64_t column : chosen(kSamplesPerRow, elements, random)) {
+    samples.indices.push_back(first + column);
+    samples.values.push_back(made.value[static_cast<size_t>(column)]);
   }
-  return samples;
+}
+
+void see(Samples& samples, const graph::ValueAndMagnitude& made) {
+  const double* const value = made.value.data();
+  verify::compare(samples.seen, {}, Dtype::f64, value, value, made.magnitude.data(), 0,
+                  std::ssize(made.value));
 }
 
 class CheckData {
@@ -146,10 +179,7 @@ class CheckData {
   Result<std::vector<BundleFile>> files(double tolerance) {
     for (size_t i = 0; i < list_.inputs.size(); ++i) add_input(i);
     record_["given"] = listed(given_);
-    std::vector<graph::Bytes> inputs;  // in the graph's order
-    for (const auto id : graph_.inputs) inputs.emplace_back(made_.at(graph_.tensor(id).name));
-    for (size_t i = 0; i < list_.outputs.size(); ++i)
-      WARPLOOM_CHECK(add_output(i, inputs, tolerance));
+    for (size_t i = 0; i < list_.outputs.size(); ++i) WARPLOOM_CHECK(add_output(i, tolerance));
     return std::move(files_);
   }
 
@@ -185,8 +215,9 @@ class CheckData {
     const graph::InputRole role = held ? graph::InputRole{} : roles_[place];
     const Drawn from = drawn_for(input, role, held.has_value());
     const uint64_t seed = input_seed(seed_, number);
-    std::vector<std::byte>& values = made_[input.name];
-    values = held ? *held : generate(input.dtype, seed, input.elements(), from);
+    InputBytes values =
+        held ? InputBytes(*held) : InputBytes(input.dtype, seed, input.elements(), from);
+    if (whole_) values.make_all();
     const std::string name = fmt::format("input_{}.bin", number);
     json& row = record_["inputs"][number];
     json said;
@@ -197,16 +228,48 @@ class CheckData {
     said["low"] = fmt::format("{:a}", from.lattice.low);
     said["step"] = fmt::format("{:a}", from.lattice.step);
     said["count"] = static_cast<uint64_t>(from.lattice.count);
-    said["file"] = whole_ || held ? stored(name, packed(values)) : "nullptr";
+    said["file"] = whole_ || held ? stored(name, packed(values.bytes())) : "nullptr";
     said["seed"] = seed;
     describe(row, input.dtype, said);
     if (!held) given_.push_back(row["variable"]);
+    made_.emplace(input.name, std::move(values));
   }
 
-  Status add_output(size_t number, std::span<const graph::Bytes> inputs, double tolerance) {
+  // In the graph's order.
+  std::vector<graph::Bytes> inputs() const {
+    std::vector<graph::Bytes> all;
+    for (const auto id : graph_.inputs) all.push_back(made_.at(graph_.tensor(id).name).bytes());
+    return all;
+  }
+
+  Result<graph::ValueAndMagnitude> rows_of(int output, int64_t begin, int64_t end) {
+    WARPLOOM_TRY(const auto read, graph::inputs_of_rows(graph_, output, begin, end));
+    for (size_t i = 0; i < read.size() && !whole_; ++i)
+      made_.at(graph_.tensor(graph_.inputs[i]).name).make(read[i]);
+    return graph::evaluate_magnitude_rows(graph_, inputs(), output, begin, end);
+  }
+
+  Result<Samples> samples_of(int output) {
+    const graph::OutputRows rows = graph::rows_of(graph_, output);
+    Samples samples;
+    if (whole_) {
+      WARPLOOM_TRY(graph::ValueAndMagnitude made, rows_of(output, 0, rows.count));
+      see(samples, made);
+      samples.values = std::move(made.value);
+      return samples;
+    }
+    Random random(seed_, "bundle samples");
+    for (const int64_t row : chosen(kSampledRows, rows.count, random)) {
+      WARPLOOM_TRY(const graph::ValueAndMagnitude made, rows_of(output, row, row + 1));
+      see(samples, made);
+      add_samples(samples, made, row * rows.elements, random);
+    }
+    return samples;
+  }
+
+  Status add_output(size_t number, double tolerance) {
     const Dtype dtype = list_.outputs[number].dtype;
-    WARPLOOM_TRY(const Samples samples,
-                 samples_of(graph_, inputs, static_cast<int>(number), seed_, whole_));
+    WARPLOOM_TRY(const Samples samples, samples_of(static_cast<int>(number)));
     // A network's layers each hold the track's bound; what their errors come to together is for
     // these inputs to say.
     const double plain = std::min(verify::plain_error(samples.seen), kMostAllowed);
@@ -229,8 +292,8 @@ class CheckData {
   graph::Ranges ranges_;
   bool whole_ = true;
   std::vector<BundleFile> files_;
-  std::map<std::string, std::vector<std::byte>> made_;  // inputs' bytes
-  std::vector<std::string> given_;                      // inputs that the model does not hold
+  std::map<std::string, InputBytes> made_;  // by the inputs' names
+  std::vector<std::string> given_;          // inputs that the model does not hold
 };
 }  // namespace
 

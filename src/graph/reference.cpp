@@ -167,6 +167,46 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<
   return outputs;
 }
 
+namespace {
+// From the first corner of a box to its last.
+ElementRange range_of(const Box& box, const Shape& shape) {
+  if (volume(box) == 0) return {};
+  int64_t first = 0;
+  int64_t last = 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    first = first * shape[axis] + box.begin[axis];
+    last = last * shape[axis] + box.begin[axis] + box.size[axis] - 1;
+  }
+  return {first, last + 1};
+}
+
+void widen(ElementRange& range, const ElementRange& more) {
+  if (more.begin == more.end) return;
+  const bool empty = range.begin == range.end;
+  range.begin = empty ? more.begin : std::min(range.begin, more.begin);
+  range.end = empty ? more.end : std::max(range.end, more.end);
+}
+}  // namespace
+
+Result<std::vector<ElementRange>> inputs_of_rows(const Graph& given, int output, int64_t begin,
+                                                 int64_t end) {
+  Graph made;
+  WARPLOOM_TRY(const Graph* const held, primitive_of(given, made));
+  const Graph& graph = *held;
+  const TensorId id = graph.outputs[output];
+  const OutputRows rows = rows_of_primitive(graph, output);
+  std::vector<ElementRange> read(graph.inputs.size());
+  for (const Box& box : row_boxes(graph.tensor(id).shape, rows.axes, begin, end)) {
+    if (volume(box) == 0) continue;
+    const Demand demand = demand_for(graph, id, box);
+    for (size_t i = 0; i < read.size(); ++i) {
+      const std::optional<Box>& needed = demand[graph.inputs[i]];
+      if (needed) widen(read[i], range_of(*needed, graph.tensor(graph.inputs[i]).shape));
+    }
+  }
+  return read;
+}
+
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& given, std::span<const Bytes> inputs,
                                                   int output, int64_t begin, int64_t end,
                                                   const EvalOptions& options) {

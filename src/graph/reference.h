@@ -102,6 +102,18 @@ struct OutputRows {
 // Output `output` (index into graph.outputs) cut into rows.
 OutputRows rows_of(const Graph& graph, int output = 0);
 
+// Elements of a tensor, by their flat indices.
+struct ElementRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// What rows [begin, end) of an output are computed from: of each of the graph's inputs, in order,
+// one range that holds all that evaluate_magnitude_rows() reads of it. Of a softmax over rows it is
+// those rows; of a matmul rows of a, and all of b.
+Result<std::vector<ElementRange>> inputs_of_rows(const Graph& graph, int output, int64_t begin,
+                                                 int64_t end);
+
 struct ValueAndMagnitude {
   std::vector<double> value;
   std::vector<double> magnitude;

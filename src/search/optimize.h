@@ -25,8 +25,8 @@ Result<Outcome> optimize(const graph::Graph& graph, const Options& options);
 // cards.def has.
 Result<target::Capabilities> resolve_target(const std::string& name);
 
-// The same with rates of a card that is here and was never measured, where the second that measuring
-// takes is little of the budget.
+// The same with rates of a card that is here and was never measured, where the second that
+// measuring takes is little of the budget.
 target::Capabilities with_rates(target::Capabilities capabilities, double budget_seconds);
 
 // The track a graph competes in when the user names none: by its widest floating-point input.

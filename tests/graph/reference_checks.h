@@ -2,6 +2,7 @@
 // and the fast reference held against the naive one.
 #pragma once
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -44,7 +45,22 @@ inline void expect_close(const std::vector<double>& a, const std::vector<double>
     ASSERT_NEAR(a[i], b[i], 1e-12 * (1 + std::fabs(b[i]))) << what << " at " << i;
 }
 
-// A cut of an output's rows gives the numbers of the whole, with and without magnitudes.
+// The same inputs, where only what is said to be read is left.
+inline Data only_read(const Graph& graph, const Data& data, const std::vector<ElementRange>& read) {
+  Data out;
+  for (size_t i = 0; i < data.bytes.size(); ++i) {
+    const int64_t size = bytes_of(graph.tensor(graph.inputs[i]).dtype);
+    std::vector<std::byte>& bytes = out.bytes.emplace_back(data.bytes[i].size(), std::byte{0xff});
+    const auto from = data.bytes[i].begin();
+    std::copy(from + read[i].begin * size, from + read[i].end * size,
+              bytes.begin() + read[i].begin * size);
+  }
+  for (const auto& bytes : out.bytes) out.spans.emplace_back(bytes);
+  return out;
+}
+
+// A cut of an output's rows gives the numbers of the whole, with and without magnitudes, and from
+// what it is said to read of the inputs alone.
 inline void expect_cut(const Graph& graph, const Data& data, int output, int64_t begin, int64_t end,
                        const std::vector<double>& wanted) {
   const std::string text = to_text(graph);
@@ -57,6 +73,12 @@ inline void expect_cut(const Graph& graph, const Data& data, int output, int64_t
   EXPECT_TRUE(part->magnitude.empty());
   expect_close(both->value, wanted, text);
   ASSERT_EQ(both->magnitude.size(), wanted.size());
+  const auto read = inputs_of_rows(graph, output, begin, end);
+  ASSERT_TRUE(read) << text;
+  const Data left = only_read(graph, data, *read);
+  const auto of_it = evaluate_magnitude_rows(graph, left.spans, output, begin, end, values);
+  ASSERT_TRUE(of_it) << text;
+  expect_close(of_it->value, wanted, text);
 }
 
 inline void expect_cuts(const Graph& graph, const Data& data, int output,

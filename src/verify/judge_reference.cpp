@@ -1,6 +1,7 @@
 // The reference of a problem: of what vendor::candidates() offers, the fastest that is right.
 #include <fmt/format.h>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -31,6 +32,8 @@ constexpr size_t kFewSteps = 12;
 // What the first family's truth may take; and who has less than that to get ready compiles none.
 constexpr double kTruthMs = 1500;
 constexpr double kPlainReadyMs = 3000;
+// Of the time to get ready, after which a reference that is found will do.
+constexpr double kSeekingShare = 0.4;
 
 // A product or a softmax alone is held to the letter of the fp32 track. Of others plain evaluation
 // may stand in, too: a library's chain of calls may well round less in some places than any kernel.
@@ -126,6 +129,7 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
   const auto note = [&](const vendor::Candidate& candidate, const std::string& why) {
     ready.reference_notes.push_back(fmt::format("{}: {}", candidate.libraries, why));
   };
+  const auto start = std::chrono::steady_clock::now();
   std::optional<Reference> best;
   for (const vendor::Candidate& candidate : offered) {
     const bool served = best && !is_plain(best->kernel);
@@ -134,7 +138,8 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
       note(candidate, "would take too long");
       continue;
     }
-    if (candidate.plain && hurries) {
+    const bool late = best && setup_.ready_ms > 0 && ms_since(start) > kSeekingShare * setup_.ready_ms;
+    if (late || (candidate.plain && hurries)) {
       note(candidate, "is left to who has more time");
       continue;
     }

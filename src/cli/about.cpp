@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
@@ -27,6 +28,9 @@
 
 namespace warploom::cli {
 namespace {
+using runtime::Driver;
+using runtime::Executor;
+
 // One thing the machine may have: what was found of it, or the reason and the remedy in the error.
 struct Finding {
   std::string name;
@@ -55,16 +59,16 @@ Result<std::string> temporary_found() {
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return folder.string();
   Error error{ErrorCode::kInternal, folder.string() + ": " + std::strerror(errno)};
   error.remedy = "set TMPDIR to a folder that can be written";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 std::string cpu_text(const target::Capabilities& cpu) {
   return fmt::format("{}, {} cores, {}-byte vectors", cpu.arch, cpu.num_sms, cpu.vector_bytes);
 }
 
-std::string gpu_text(const std::unique_ptr<runtime::Executor>& gpu) {
+std::string gpu_text(const std::unique_ptr<Executor>& gpu) {
   const runtime::DeviceInfo& info = gpu->info();
-  const double gib = static_cast<double>(info.memory_bytes) / 0x1p30;
+  const double gib = as_double(info.memory_bytes) / 0x1p30;
   return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", info.name, info.arch, info.num_sms,
                      gib);
 }
@@ -73,7 +77,7 @@ std::string compiler_text(const runtime::Compiler& compiler) {
   return compiler.name + " at " + compiler.path;
 }
 
-std::string driver_text(const runtime::Driver* driver) {
+std::string driver_text(const Driver* driver) {
   return driver->version();
 }
 
@@ -90,8 +94,8 @@ std::vector<Finding> examine() {
   look("C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
        runtime::find_cpu_compiler().map(compiler_text));
   look("make", "`make check` of bundles", program_found("make", "install make"));
-  look("CUDA driver", "GPU targets", runtime::Driver::get().map(driver_text));
-  look("GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda).map(gpu_text));
+  look("CUDA driver", "GPU targets", Driver::get().map(driver_text));
+  look("GPU", "measuring on GPU targets", Executor::open(Engine::cuda).map(gpu_text));
   look("CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map(compiler_text));
   look("nvcc", "`make check` of GPU bundles", program_found("nvcc", "install the CUDA toolkit"));
   look("cache folder", "compiled kernels and the archive, from run to run", cache_found());
@@ -148,7 +152,7 @@ Result<Answer> list_errors(const std::optional<std::string>& wanted) {
     error.expected = "a code that `warploom errors` lists";
     error.found = *wanted;
     error.remedy = did_you_mean(*wanted, names, "see them with `warploom errors`");
-    return fail(std::move(error));
+    return fail(error);
   }
   return Answer{json, text_of("errors", json)};
 }

@@ -15,13 +15,14 @@
 
 namespace warploom::cli {
 namespace {
+using archive::Archive;
+
 struct Flags {
   std::string problem;
   std::string archive;
 };
 
-Result<Answer> list_problems(archive::Archive& from,
-                             const std::vector<archive::Problem>& problems) {
+Result<Answer> list_problems(Archive& from, const std::vector<archive::Problem>& problems) {
   nlohmann::json rows = nlohmann::json::array();
   for (const archive::Problem& problem : problems) {
     WARPLOOM_TRY(const auto candidates, from.candidates(problem.key));
@@ -41,7 +42,7 @@ Result<Answer> list_problems(archive::Archive& from,
   return Answer{json, text_of("problems", json)};
 }
 
-Result<Answer> list_candidates(archive::Archive& from, const archive::Problem& problem) {
+Result<Answer> list_candidates(Archive& from, const archive::Problem& problem) {
   WARPLOOM_TRY(auto candidates, from.candidates(problem.key));
   WARPLOOM_TRY(const auto runs, from.runs(problem.key));
   const auto order = [](const archive::Candidate& one) {
@@ -67,7 +68,7 @@ Result<Answer> list_candidates(archive::Archive& from, const archive::Problem& p
 }
 
 Result<Answer> list(const Flags& flags) {
-  WARPLOOM_TRY(archive::Archive from, archive_at(flags.archive));
+  WARPLOOM_TRY(Archive from, archive_at(flags.archive));
   WARPLOOM_TRY(auto problems, from.problems());
   if (flags.problem.empty()) return list_problems(from, problems);
   const auto is_other = [&](const archive::Problem& one) {
@@ -82,16 +83,16 @@ Result<Answer> list(const Flags& flags) {
 }
 }  // namespace
 
-Result<archive::Archive> archive_at(const std::string& file) {
+Result<Archive> archive_at(const std::string& file) {
   std::filesystem::path path(file);
   if (file.empty()) path = cache_folder() / "archive.sqlite";
   std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) return archive::Archive::open(path);
+  if (std::filesystem::exists(path, ignored)) return Archive::open(path);
   Error error{ErrorCode::kFileMissing, "there is no archive", path.string()};
   error.expected = "an archive that a search wrote";
   error.found = "no such file";
   error.remedy = "search first with `warploom optimize`, or name another with --archive";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Command archive_command() {

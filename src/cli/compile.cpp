@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -22,33 +23,38 @@
 
 namespace warploom::cli {
 namespace {
+using kernels::Lowered;
+using synth::Solution;
+using tile::Program;
+using tile::Statement;
+using tile::TensorId;
+
 // Why synthesis chose a tensor's layout; "" where it says nothing.
-std::string reason_text(const tile::Program& program, const synth::Solution& solution,
-                        tile::TensorId id) {
+std::string reason_text(const Program& program, const Solution& solution, TensorId id) {
   const auto found = solution.reasons.find(id);
   if (found == solution.reasons.end()) return "";
   const synth::Reason& reason = found->second;
-  const tile::Statement* by = tile::statement_with(program, reason.by);
+  const Statement* by = tile::statement_with(program, reason.by);
   if (!by) return reason.why;
   const std::string statement = tile::print(program, *by);
   return fmt::format("{}, line {}: {}", reason.why, by->location.line, statement);
 }
 
 // The solution that a program was lowered by; an empty one where there was nothing to choose.
-const synth::Solution& chosen_of(const kernels::Lowered& lowered) {
-  static const synth::Solution kNone;
+const Solution& chosen_of(const Lowered& lowered) {
+  static const Solution kNone;
   return lowered.solutions.empty() ? kNone : lowered.solutions[lowered.which];
 }
 
 // The layouts of a solution that are not the first one's, by their tensors.
-nlohmann::json differences(const tile::Program& program, const synth::Solution& solution,
-                           const synth::Solution& first) {
+nlohmann::json differences(const Program& program, const Solution& solution,
+                           const Solution& first) {
   nlohmann::json differs = nlohmann::json::object();
   for (const auto& [id, tv] : solution.registers) {
     const bool same = tv == first.registers.at(id);
     if (!same) differs[program.tensor(id).name] = to_string(coalesce(tv));
   }
-  for (const auto memories : {&synth::Solution::shared, &synth::Solution::prepacked})
+  for (const auto memories : {&Solution::shared, &Solution::prepacked})
     for (const auto& [id, memory] : solution.*memories) {
       const bool same = memory == (first.*memories).at(id);
       if (!same) differs[program.tensor(id).name] = to_string(memory);
@@ -57,10 +63,9 @@ nlohmann::json differences(const tile::Program& program, const synth::Solution& 
 }
 }  // namespace
 
-std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution,
-                         int64_t most) {
+std::vector<Drawn> drawn(const Program& program, const Solution& solution, int64_t most) {
   std::vector<Drawn> out;
-  const auto add = [&](tile::TensorId id, layout::Picture picture, std::string layout) {
+  const auto add = [&](TensorId id, layout::Picture picture, std::string layout) {
     const std::string why = reason_text(program, solution, id);
     const std::string& name = program.tensor(id).name;
     out.push_back({std::move(picture), name, std::move(layout), why});
@@ -72,10 +77,10 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
   return out;
 }
 
-nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution) {
+nlohmann::json instructions(const Program& program, const Solution& solution) {
   nlohmann::json rows = nlohmann::json::array();
   for (const auto& [id, choice] : solution.choices) {
-    const tile::Statement* statement = tile::statement_with(program, id);
+    const Statement* statement = tile::statement_with(program, id);
     const bool exchanged = statement->is<tile::ConvertLayout>() && choice.scratch.dims.empty();
     std::string name = exchanged ? "shfl" : "ld and st";
     if (choice.instruction) name = choice.instruction->name;
@@ -92,10 +97,9 @@ nlohmann::json instructions(const tile::Program& program, const synth::Solution&
   return rows;
 }
 
-nlohmann::json alternatives(const tile::Program& program,
-                            const std::vector<synth::Solution>& solutions) {
+nlohmann::json alternatives(const Program& program, const std::vector<Solution>& solutions) {
   nlohmann::json json = nlohmann::json::array();
-  for (const synth::Solution& solution : solutions) {
+  for (const Solution& solution : solutions) {
     nlohmann::json row;
     row["predicted_us"] = solution.cost.us;
     row["bound"] = solution.cost.bound();
@@ -106,8 +110,8 @@ nlohmann::json alternatives(const tile::Program& program,
   return json;
 }
 
-std::string layouts_text(const tile::Program& program, const kernels::Lowered& lowered) {
-  const synth::Solution& solution = chosen_of(lowered);
+std::string layouts_text(const Program& program, const Lowered& lowered) {
+  const Solution& solution = chosen_of(lowered);
   nlohmann::json record;
   record["layouts"] = drawn(program, solution);
   record["instructions"] = instructions(program, solution);
@@ -141,20 +145,19 @@ struct Flags {
 
 Result<Answer> compile(const Flags& flags) {
   WARPLOOM_TRY(const std::string text, read_file(flags.file));
-  WARPLOOM_TRY(const tile::Program program, tile::parse(text, flags.file));
+  WARPLOOM_TRY(const Program program, tile::parse(text, flags.file));
   WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
   if (flags.check && !capabilities.gpu)
     return fail({ErrorCode::kFlagsContradict, "the emulator runs kernels for a GPU",
                  "--check, --target", "a GPU target", capabilities.arch,
                  "name sm_80, sm_89 or sm_90a"});
-  WARPLOOM_TRY(const kernels::Lowered lowered,
-               kernels::lower(program, capabilities, flags.solution));
+  WARPLOOM_TRY(const Lowered lowered, kernels::lower(program, capabilities, flags.solution));
   if (lowered.which != flags.solution) {
     const std::string found = fmt::format("{} of {}", flags.solution, lowered.solutions.size());
     return fail({ErrorCode::kUsage, "synthesis found fewer solutions", "--solution",
                  "the number of a solution", found, "take a lower number; 0 is the best"});
   }
-  const synth::Solution& solution = chosen_of(lowered);
+  const Solution& solution = chosen_of(lowered);
   const Kernel& kernel = lowered.list.kernels[0];
   nlohmann::json json;
   json["program"] = program.name;
@@ -182,7 +185,7 @@ Result<Answer> compile(const Flags& flags) {
     error.expected = fmt::format("relative error of at most {:.1e}", verdict.bound);
     error.found = fmt::format("{:.1e}", verdict.error);
     error.remedy = "please report it: synthesis or code generation is wrong";
-    return fail(std::move(error));
+    return fail(error);
   }
   json["verdict"] = verdict;
   return Answer{json, shown + text_of("check", json["verdict"])};

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quoted.h"
@@ -35,6 +37,10 @@
 
 namespace warploom::cli {
 namespace {
+using export_::BundleInfo;
+using graph::Graph;
+using search::kStrategyNames;
+
 namespace fs = std::filesystem;
 
 struct Flags {
@@ -49,20 +55,19 @@ struct Flags {
   bool no_resume = false;
 };
 
-const std::vector<std::string> kStrategies(std::begin(search::kStrategyNames),
-                                           std::end(search::kStrategyNames));
+const std::vector<std::string> kStrategies(std::begin(kStrategyNames), std::end(kStrategyNames));
 // A model of more text, or more bytes of constants, is not copied into plan.json.
 constexpr int64_t kMostModelText = 8 << 20;
 
 // The search that the flags ask for.
-Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
+Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   if (flags.candidates.value_or(1) < 1) {
     Error error{ErrorCode::kFlagsContradict, "a search of no candidates finds nothing"};
     error.place = "--candidates";
     error.expected = "at least one";
     error.found = std::to_string(*flags.candidates);
     error.remedy = "leave it out for no limit but the budget";
-    return fail(std::move(error));
+    return fail(error);
   }
   if (flags.search.force_search && flags.no_resume) {
     Error error{ErrorCode::kFlagsContradict, "a run cannot both resume a search and start anew"};
@@ -70,7 +75,7 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
     error.expected = "one of them";
     error.found = "both";
     error.remedy = "give one of them";
-    return fail(std::move(error));
+    return fail(error);
   }
   search::Options options = flags.search;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
@@ -83,7 +88,7 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
   return options;
 }
 
-std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome) {
+std::string summary_of(const Graph& graph, const search::Outcome& outcome) {
   const auto name = [](const graph::Node& node) { return graph::name_of(node.op); };
   const auto tensor = [&](graph::TensorId id) { return graph::to_text(graph.tensor(id)); };
   const std::string operators = listed(graph.nodes, name, " + ");
@@ -95,10 +100,10 @@ std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome
 
 // What `make check` allows: the track's bound, or twice what was seen where that is more (its
 // inputs are others).
-double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome) {
+double check_tolerance(const Graph& graph, const search::Outcome& outcome) {
   double bound = 2 * std::max(outcome.verdict.error, outcome.verdict.reference_error);
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const int output = static_cast<int>(i);
+    const int output = as_int(i);
     const verify::Tolerance tolerance = verify::tolerance_of(graph, outcome.track, output);
     if (std::isfinite(tolerance.frobenius)) bound = std::max(bound, tolerance.frobenius);
   }
@@ -111,7 +116,7 @@ std::string table_of(const nlohmann::json& outcome) {
 }
 
 // The model's text, "" for a large one.
-Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
+Result<std::string> model_text(const Flags& flags, const Graph& graph) {
   int64_t bytes = 0;
   for (const auto& tensor : graph.tensors)
     if (tensor.constant) bytes += graph::byte_count(tensor);
@@ -123,9 +128,9 @@ Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
 
 // What adopt() of the bundle's PyTorch module needs, to take other weights. A model of which that
 // cannot be said is still right with its own.
-void add_weights(export_::BundleInfo& info, const Flags& flags, const graph::Graph& primitive,
+void add_weights(BundleInfo& info, const Flags& flags, const Graph& primitive,
                  const LaunchList& list) {
-  const Result<OpenModel> open = open_onnx(flags.file, flags.model);
+  const auto open = open_onnx(flags.file, flags.model);
   if (!open) return;
   std::vector<graph::Tensor> held;
   for (const BufferSpec& input : list.inputs) {
@@ -133,16 +138,16 @@ void add_weights(export_::BundleInfo& info, const Flags& flags, const graph::Gra
     if (id && primitive.tensor(*id).constant) held.push_back(primitive.tensor(*id));
   }
   const graph::Making making = graph::making_of(open->graph, open->weights, held);
-  Result<std::string> outline = onnx_outline(flags.file, making.carried);
+  auto outline = onnx_outline(flags.file, making.carried);
   if (!outline) return;
   info.weights = graph::to_json(making, open->weights);
   info.outline = *std::move(outline);
 }
 
 Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& flags,
-                                         const std::string& model, const graph::Graph& graph,
+                                         const std::string& model, const Graph& graph,
                                          const search::Outcome& outcome) {
-  export_::BundleInfo info;
+  BundleInfo info;
   info.name = fs::path(flags.file).stem().string();
   info.summary = summary_of(graph, outcome);
   info.plan = search::to_json(outcome);
@@ -158,7 +163,7 @@ Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& fl
   if (!flags.model.dims.empty()) info.plan["dim"] = flags.model.dims;
   if (!flags.constants.empty()) info.plan["constant"] = flags.constants;
   // Kernels may read its constants.
-  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));
+  WARPLOOM_TRY(const Graph primitive, graph::decompose(graph));
   add_weights(info, flags, primitive, outcome.list);
   return export_::write_bundle(folder, info, outcome.list, primitive);
 }
@@ -192,7 +197,7 @@ Answer without_bundle(nlohmann::json outcome, const Error& error) {
 
 Result<Answer> optimize(const Flags& flags, const Session& session) {
   announce(session, flags, "reading the model");
-  WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file, flags.model));
+  WARPLOOM_TRY(const Graph graph, load_onnx(flags.file, flags.model));
   WARPLOOM_TRY(search::Options options, options_of(flags, graph));
   WARPLOOM_TRY(const std::string model, model_text(flags, graph));
   const std::string name = fs::path(flags.file).stem().string();  // the bundle's
@@ -201,7 +206,7 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   WARPLOOM_CHECK(export_::may_deliver(folder));  // rather than after the search
   options.on_progress = session.on_progress;
   catch_interrupts();
-  Result<search::Outcome> found = search::optimize(graph, options);
+  auto found = search::optimize(graph, options);
   options.on_progress = {};
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;

@@ -6,14 +6,17 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -32,6 +35,9 @@
 
 namespace warploom::cli {
 namespace {
+using runtime::Executor;
+using verify::Runner;
+
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "\x93NUMPY";
@@ -98,7 +104,7 @@ Result<std::string> input_of(const Flags& flags, size_t index, const BufferSpec&
   std::string bytes(tensor.bytes(), '\0');
   verify::Stream stream;
   stream.seed = flags.seed;
-  stream.tensor = static_cast<int>(index);
+  stream.tensor = as_int(index);
   stream.dtype = tensor.dtype;
   verify::fill(stream, bytes.data(), 0, tensor.elements());
   return bytes;
@@ -108,7 +114,7 @@ Result<std::string> input_of(const Flags& flags, size_t index, const BufferSpec&
 Result<std::vector<fs::path>> output_files(const Flags& flags, const LaunchList& list) {
   std::vector<std::string> names;
   for (const BufferSpec& output : list.outputs) names.push_back(output.name);
-  const std::vector<std::string> stems = export_::file_stems(names);
+  const auto stems = export_::file_stems(names);
   std::vector<fs::path> paths;
   for (size_t i = 0; i < stems.size(); ++i) {
     const std::string ending = descr_of(list.outputs[i].dtype).empty() ? ".bin" : ".npy";
@@ -128,7 +134,7 @@ Result<std::vector<fs::path>> output_files(const Flags& flags, const LaunchList&
 // The calls that fill the outputs, timed as `bench` and `make check` time them: the first does not
 // count. On a CPU the caches are warm, and a sample is as many calls as take a millisecond; a GPU
 // is called untimed for a while (common/warm_up.h).
-Result<nlohmann::json> timed(runtime::Executor& device, const runtime::Call& call) {
+Result<nlohmann::json> timed(Executor& device, const runtime::Call& call) {
   const bool cpu = device.engine() == Engine::cpu;
   const runtime::MeasureOptions options{.min_samples = 5,
                                         .max_samples = 100,
@@ -153,12 +159,12 @@ Result<nlohmann::json> timed(runtime::Executor& device, const runtime::Call& cal
 
 // What holds a bundle's kernels while they run, and the executor that lends it memory.
 struct Hold {
-  std::unique_ptr<runtime::Executor> here;
+  std::unique_ptr<Executor> here;
   std::string sandbox = "no host code";  // on a GPU
 
-  Result<std::unique_ptr<runtime::Executor>> open() {
-    WARPLOOM_TRY(here, runtime::Executor::open(Engine::cpu));
-    WARPLOOM_TRY(std::unique_ptr<verify::Runner> runner, verify::Runner::open(*here));
+  Result<std::unique_ptr<Executor>> open() {
+    WARPLOOM_TRY(here, Executor::open(Engine::cpu));
+    WARPLOOM_TRY(std::unique_ptr<Runner> runner, Runner::open(*here));
     runner_ = runner.get();
     return runner;
   }
@@ -167,7 +173,7 @@ struct Hold {
   std::string text() const { return runner_ ? runner_->sandbox() : sandbox; }
 
  private:
-  const verify::Runner* runner_ = nullptr;
+  const Runner* runner_ = nullptr;
 };
 
 runtime::LoadOptions load_options(const Flags& flags, Hold& hold) {
@@ -179,7 +185,7 @@ runtime::LoadOptions load_options(const Flags& flags, Hold& hold) {
 Result<Answer> run_bundle(const Flags& flags) {
   Hold hold;
   WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(flags.bundle, load_options(flags, hold)));
-  runtime::Executor& device = *bundle->device;
+  Executor& device = *bundle->device;
   const size_t inputs = bundle->tensors.size() - bundle->list.outputs.size();
   if (!flags.files.empty() && flags.files.size() != inputs)
     return fail({ErrorCode::kUsage, "every input needs a file", "INPUTS",

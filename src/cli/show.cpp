@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
@@ -38,6 +38,13 @@
 
 namespace warploom::cli {
 namespace {
+using graph::Graph;
+using kernels::FamilyPtr;
+using kernels::KernelConfig;
+using target::Capabilities;
+using tile::Program;
+using vendor::VendorProblem;
+
 struct Flags {
   std::string file;
   std::string target = "auto";
@@ -71,8 +78,8 @@ nlohmann::json json_of(const kernels::Family& family) {
 }
 
 // The family that a schedule's text names.
-Result<kernels::FamilyPtr> family_of(const kernels::Region& region, const std::string& name,
-                                     const target::Capabilities& capabilities) {
+Result<FamilyPtr> family_of(const kernels::Region& region, const std::string& name,
+                            const Capabilities& capabilities) {
   const auto all = kernels::families_for(region, capabilities);
   const auto found = std::ranges::find(all, name, &kernels::Family::name);
   if (found != all.end()) return *found;
@@ -84,13 +91,13 @@ Result<kernels::FamilyPtr> family_of(const kernels::Region& region, const std::s
   error.expected = names.empty() ? "no family covers it" : "one of " + listed(names);
   error.found = name;
   error.remedy = did_you_mean(name, names, "take another family or target");
-  return fail(std::move(error));
+  return fail(error);
 }
 
 // A schedule's text, "": what a search would try first; and its family, which holds it to be legal.
 struct Chosen {
-  kernels::FamilyPtr family;
-  kernels::KernelConfig config;
+  FamilyPtr family;
+  KernelConfig config;
 };
 
 Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string text) {
@@ -101,10 +108,10 @@ Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string tex
 
 // A model, its regions as optimize searches them, and what they are shown for.
 struct Shown {
-  graph::Graph given;  // as the model has it
-  graph::Graph graph;  // as it is planned
+  Graph given;  // as the model has it
+  Graph graph;  // as it is planned
   Track track = Track::fp32;
-  target::Capabilities capabilities;
+  Capabilities capabilities;
   plan::Partition partition;
 
   nlohmann::json record() const {
@@ -150,8 +157,7 @@ Answer show_references(const Flags& flags, const Shown& shown) {
     ++number;
     if (region.alias) continue;
     const auto operators = vendor::operators_of(shown.given, region.graph, region.tensors);
-    const vendor::VendorProblem problem =
-        vendor::match_region(region.graph, operators, shown.track);
+    const VendorProblem problem = vendor::match_region(region.graph, operators, shown.track);
     const std::string reference = vendor::expected_reference(problem, engine);
     std::vector<std::string> calls;
     for (const vendor::Step& step : problem.steps) calls.push_back(words_of(step));
@@ -167,7 +173,7 @@ Answer show_references(const Flags& flags, const Shown& shown) {
   nlohmann::json json = shown.record();
   json["regions"] = std::move(regions);
   if (several) {
-    const vendor::VendorProblem problem = vendor::match(shown.given, shown.track);
+    const VendorProblem problem = vendor::match(shown.given, shown.track);
     const std::string whole = vendor::expected_reference(problem, engine);
     json["whole"] = whole;
     text += fmt::format("the whole model at once\n       {}\n", whole);
@@ -194,8 +200,8 @@ Result<Answer> show_profile(const Flags& flags) {
 }
 
 // What a search would try first.
-Result<kernels::KernelConfig> default_config(const kernels::Region& region,
-                                             const target::Capabilities& capabilities) {
+Result<KernelConfig> default_config(const kernels::Region& region,
+                                    const Capabilities& capabilities) {
   const search::SearchSpace catalogue = search::search_space_of(region, capabilities);
   search::SearchStrategy proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
@@ -205,11 +211,11 @@ Result<kernels::KernelConfig> default_config(const kernels::Region& region,
   error.expected = "a region that a family knows";
   error.found = graph::to_text(region.graph);
   error.remedy = "take another target or track";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Answer show_space(const Flags& flags, const kernels::Region& region, const std::string& target,
-                  const target::Capabilities& capabilities) {
+                  const Capabilities& capabilities) {
   nlohmann::json json = {{"target", target}, {"families", nlohmann::json::array()}};
   for (const auto& family : kernels::families_for(region, capabilities))
     json["families"].push_back(json_of(*family));
@@ -218,10 +224,9 @@ Answer show_space(const Flags& flags, const kernels::Region& region, const std::
 
 // The tile programs under a schedule and, where `layouts` are asked for, what synthesis makes of
 // them. Both are added to what is there.
-Status add_programs(nlohmann::json& json, std::string& text,
-                    const std::vector<tile::Program>& programs,
-                    const target::Capabilities& capabilities, bool layouts) {
-  for (const tile::Program& program : programs) {
+Status add_programs(nlohmann::json& json, std::string& text, const std::vector<Program>& programs,
+                    const Capabilities& capabilities, bool layouts) {
+  for (const Program& program : programs) {
     const std::string printed = tile::print(program);
     json["programs"].push_back(printed);
     text += printed + "\n";
@@ -243,7 +248,7 @@ std::string source_text(const Kernel& kernel) {
 }
 
 Result<Chosen> chosen_of(const std::string& schedule, const kernels::Region& region,
-                         const target::Capabilities& capabilities) {
+                         const Capabilities& capabilities) {
   Chosen out;
   if (schedule.empty()) {
     WARPLOOM_TRY(out.config, default_config(region, capabilities));
@@ -259,9 +264,9 @@ Result<Chosen> chosen_of(const std::string& schedule, const kernels::Region& reg
 
 // One region under a config: its program, layouts, cost or source.
 Result<Answer> show_schedule(const Flags& flags, const kernels::Region& region,
-                             const std::string& target, const target::Capabilities& capabilities) {
+                             const std::string& target, const Capabilities& capabilities) {
   WARPLOOM_TRY(const Chosen chosen, chosen_of(flags.schedule, region, capabilities));
-  const kernels::KernelConfig& config = chosen.config;
+  const KernelConfig& config = chosen.config;
   nlohmann::json json;
   json["target"] = target;
   json["track"] = name_of(region.track);
@@ -282,12 +287,12 @@ Result<Answer> show_schedule(const Flags& flags, const kernels::Region& region,
 }
 
 // The target's name as it was given; of `auto` what it stands for.
-std::string target_name(const Flags& flags, const target::Capabilities& capabilities) {
+std::string target_name(const Flags& flags, const Capabilities& capabilities) {
   if (flags.target != "auto") return flags.target;
   return capabilities.gpu ? capabilities.arch : "cpu";
 }
 
-Result<Shown> planned(const Flags& flags, graph::Graph given) {
+Result<Shown> planned(const Flags& flags, Graph given) {
   Shown shown;
   WARPLOOM_TRY(shown.track, track_for(given, flags.track));
   WARPLOOM_TRY(shown.capabilities, search::resolve_target(flags.target));
@@ -301,7 +306,7 @@ Result<Shown> planned(const Flags& flags, graph::Graph given) {
 
 Result<Answer> show(const Flags& flags) {
   if (flags.what == "ncu") return show_profile(flags);
-  WARPLOOM_TRY(graph::Graph given, load_onnx(flags.file, flags.model));
+  WARPLOOM_TRY(Graph given, load_onnx(flags.file, flags.model));
   if (flags.what == "graph") {
     const std::string text = graph::to_text(given);
     return answer_of(flags, {{"graph", text}}, text);
@@ -309,14 +314,14 @@ Result<Answer> show(const Flags& flags) {
   WARPLOOM_TRY(const Shown shown, planned(flags, std::move(given)));
   if (flags.what == "regions") return show_regions(flags, shown);
   if (flags.what == "reference") return show_references(flags, shown);
-  const std::vector<plan::Region>& regions = shown.partition.regions;
-  const auto wanted = static_cast<size_t>(flags.region - 1);
+  const auto& regions = shown.partition.regions;
+  const auto wanted = as_size(flags.region - 1);
   if (wanted >= regions.size()) {
     Error error{ErrorCode::kUsage, "there is no such region", "--region"};
     error.expected = fmt::format("1 to {}", regions.size());
     error.found = std::to_string(flags.region);
     error.remedy = "see them with `warploom show FILE --what regions`";
-    return fail(std::move(error));
+    return fail(error);
   }
   const bool whole = shown.partition.trivial(shown.graph);  // then tensors keep their names
   const kernels::Region region{whole ? shown.graph : regions[wanted].graph, shown.track};

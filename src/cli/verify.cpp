@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 #include "base/error.h"
@@ -33,6 +34,10 @@
 
 namespace warploom::cli {
 namespace {
+using graph::Graph;
+using verify::Evaluator;
+using verify::Verdict;
+
 namespace fs = std::filesystem;
 
 struct Flags {
@@ -54,8 +59,8 @@ struct Flags {
 // of its problem.
 struct Bench {
   fs::path path;
-  graph::Graph operators;              // as the model has them
-  graph::Graph graph;                  // of primitives; the problem takes it
+  Graph operators;                     // as the model has them
+  Graph graph;                         // of primitives; the problem takes it
   std::vector<std::string> constants;  // of its inputs, beside what the model holds
   Track track = Track::fp32;
   target::Capabilities capabilities;
@@ -64,7 +69,7 @@ struct Bench {
   bool whole_bundle = false;  // what was judged is all that people build of it
   uint64_t seed = 0;
   verify::Bound bound = {};
-  std::optional<verify::Evaluator> evaluator;
+  std::optional<Evaluator> evaluator;
 };
 
 // What was said of the model when the plan was made, behind what is said now.
@@ -156,18 +161,18 @@ Result<Bench> open(const Flags& flags) {
   task.setup.reference = vendor::match_region(task.setup.graph, bench.operators, bench.track);
   catch_interrupts();
   WARPLOOM_TRY(bench.evaluator,
-               verify::Evaluator::start(std::move(task.setup), {.interrupted = &interrupted()}));
+               Evaluator::start(std::move(task.setup), {.interrupted = &interrupted()}));
   return bench;
 }
 
-Result<verify::Verdict> judged(Bench& bench, const verify::Request& request) {
-  WARPLOOM_TRY(verify::Verdict verdict, bench.evaluator->judge(request));
+Result<Verdict> judged(Bench& bench, const verify::Request& request) {
+  WARPLOOM_TRY(Verdict verdict, bench.evaluator->judge(request));
   if (!verdict.accepted) return fail(verdict.error_found);
   return verdict;
 }
 
 // A verdict with what people read of it: its times, in turns with the reference where there is one.
-nlohmann::json told(const Bench& bench, const Flags& flags, const verify::Verdict& verdict) {
+nlohmann::json told(const Bench& bench, const Flags& flags, const Verdict& verdict) {
   const verify::Ready& ready = bench.evaluator->ready();
   nlohmann::json json = verify::to_json(verdict);
   nlohmann::json reference;
@@ -196,7 +201,7 @@ Result<Answer> judge_again(Flags flags) {
   request.warm_up = true;
   request.min_samples = 10;
   request.candidate_limit_ms = 1e3 * flags.limit_seconds;
-  WARPLOOM_TRY(const verify::Verdict verdict, judged(bench, request));
+  WARPLOOM_TRY(const Verdict verdict, judged(bench, request));
   nlohmann::json json = told(bench, flags, verdict);
   json["judged"] = nullptr;
   if (!bench.file.empty()) json["judged"] = bench.file;
@@ -217,7 +222,7 @@ Result<Answer> time_again(Flags flags) {
   request.max_samples = 100'000;
   request.timing_ms = 1e3 * flags.seconds;
   request.candidate_limit_ms = 60'000;
-  WARPLOOM_TRY(const verify::Verdict verdict, judged(bench, request));
+  WARPLOOM_TRY(const Verdict verdict, judged(bench, request));
   const nlohmann::json json = told(bench, flags, verdict);
   return Answer{json, text_of("times", search::with_words(json))};
 }

@@ -39,7 +39,7 @@ Index CudaEmitter::digit(int64_t below, int64_t extent) {
 Index CudaEmitter::within(const TvLayout& layout, size_t dim, const std::vector<ValueLoop>& loops,
                           size_t skip_modes) {
   Index sum = 0;
-  const std::vector<ThreadDigit> digits = thread_digits(layout);
+  const auto digits = thread_digits(layout);
   for (const ThreadDigit& mode : std::span(digits).subspan(skip_modes))
     if (mode.step[dim] != 0) sum = sum + digit(mode.below, mode.extent) * mode.step[dim];
   for (const ValueLoop& loop : loops) sum = sum + loop.variable * loop.step[dim];

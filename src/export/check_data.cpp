@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -28,7 +29,10 @@
 
 namespace warploom::export_ {
 namespace {
+using graph::Graph;
+using graph::InputRole;
 using nlohmann::json;
+using verify::Lattice;
 
 constexpr int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
 constexpr int64_t kSampledRows = 16;
@@ -50,23 +54,23 @@ int kept_bits(Dtype dtype) {
 struct Drawn {
   double scale = 1;
   bool positive = false;
-  verify::Lattice lattice = {};
+  Lattice lattice = {};
 };
 
 std::vector<std::byte> generate(Dtype dtype, uint64_t seed, int64_t elements, const Drawn& from) {
   std::vector<std::byte> bytes(elements * bytes_of(dtype));
   const int kept = kept_bits(dtype);
   const double unit = std::ldexp(from.scale, 1 - kept);
-  const verify::Lattice& lattice = from.lattice;
-  const auto count = static_cast<uint64_t>(lattice.count);
+  const Lattice& lattice = from.lattice;
+  const auto count = as_uint64(lattice.count);
   const auto value_of = [&](uint64_t bits) {
-    if (count > 0) return lattice.low + lattice.step * static_cast<double>((bits >> 11) % count);
-    return static_cast<double>(static_cast<int64_t>(bits) >> (64 - kept)) * unit;
+    if (count > 0) return lattice.low + lattice.step * as_double((bits >> 11) % count);
+    return as_double(as_int64(bits) >> (64 - kept)) * unit;
   };
   constexpr int64_t kPart = 1 << 18;
   graph::parallel_for(ceil_div(elements, kPart), 0, [&](int64_t part) {
     Random random(seed);
-    random.skip(static_cast<uint64_t>(part * kPart));
+    random.skip(as_uint64(part * kPart));
     for (int64_t i = part * kPart; i < std::min(elements, (part + 1) * kPart); ++i) {
       const double value = value_of(random.next());
       store_from_double(dtype, bytes.data(), i, from.positive ? std::fabs(value) : value);
@@ -85,8 +89,7 @@ std::vector<int64_t> chosen(int64_t most, int64_t count, Random& random) {
   std::vector<int64_t> out(std::min(most, count));
   std::iota(out.begin(), out.end(), 0);
   if (count > most)
-    for (int64_t& number : out)
-      number = static_cast<int64_t>(random.below(static_cast<uint64_t>(count)));
+    for (int64_t& number : out) number = as_int64(random.below(as_uint64(count)));
   std::ranges::sort(out);
   const auto end = std::unique(out.begin(), out.end());
   out.erase(end, out.end());
@@ -101,8 +104,8 @@ struct Samples {
   verify::Comparison seen;  // how the values' rounding may add up
 };
 
-Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
-                           int output, uint64_t seed, bool whole) {
+Result<Samples> samples_of(const Graph& graph, std::span<const graph::Bytes> inputs, int output,
+                           uint64_t seed, bool whole) {
   const graph::OutputRows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
   Samples samples;
@@ -129,7 +132,7 @@ Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Byt
 
 class CheckData {
  public:
-  CheckData(json& record, const LaunchList& list, const graph::Graph& graph, uint64_t seed)
+  CheckData(json& record, const LaunchList& list, const Graph& graph, uint64_t seed)
       : record_(record),
         list_(list),
         graph_(graph),
@@ -138,8 +141,7 @@ class CheckData {
         ranges_(graph::ranges_of(graph)) {
     int64_t bytes = 0;
     for (const auto& input : list.inputs) bytes += input.bytes();
-    for (const auto& output : list.outputs)
-      bytes += output.elements() * static_cast<int64_t>(sizeof(double));
+    for (const auto& output : list.outputs) bytes += output.elements() * as_int64(sizeof(double));
     whole_ = bytes <= kMostBytes;
   }
 
@@ -165,7 +167,7 @@ class CheckData {
     row.update(more);
   }
 
-  Drawn drawn_for(const BufferSpec& input, const graph::InputRole& role, bool held) const {
+  Drawn drawn_for(const BufferSpec& input, const InputRole& role, bool held) const {
     Drawn from{.scale = verify::weight_scale(role.terms, 0, 0.577, input.dtype)};
     if (held) return from;
     const graph::Range range = graph::range_in(ranges_, input.name);
@@ -182,7 +184,7 @@ class CheckData {
     const graph::TensorId id = *graph_.tensor_named(input.name);
     const auto& held = graph_.tensor(id).constant;
     const auto place = std::ranges::find(graph_.inputs, id) - graph_.inputs.begin();
-    const graph::InputRole role = held ? graph::InputRole{} : roles_[place];
+    const InputRole role = held ? InputRole{} : roles_[place];
     const Drawn from = drawn_for(input, role, held.has_value());
     const uint64_t seed = input_seed(seed_, number);
     std::vector<std::byte>& values = made_[input.name];
@@ -196,7 +198,7 @@ class CheckData {
     said["positive"] = from.positive ? "true" : "false";
     said["low"] = fmt::format("{:a}", from.lattice.low);
     said["step"] = fmt::format("{:a}", from.lattice.step);
-    said["count"] = static_cast<uint64_t>(from.lattice.count);
+    said["count"] = as_uint64(from.lattice.count);
     said["file"] = whole_ || held ? stored(name, packed(values)) : "nullptr";
     said["seed"] = seed;
     describe(row, input.dtype, said);
@@ -205,8 +207,7 @@ class CheckData {
 
   Status add_output(size_t number, std::span<const graph::Bytes> inputs, double tolerance) {
     const Dtype dtype = list_.outputs[number].dtype;
-    WARPLOOM_TRY(const Samples samples,
-                 samples_of(graph_, inputs, static_cast<int>(number), seed_, whole_));
+    WARPLOOM_TRY(const Samples samples, samples_of(graph_, inputs, as_int(number), seed_, whole_));
     // A network's layers each hold the track's bound; what their errors come to together is for
     // these inputs to say.
     const double plain = std::min(verify::plain_error(samples.seen), kMostAllowed);
@@ -223,9 +224,9 @@ class CheckData {
 
   json& record_;
   const LaunchList& list_;
-  const graph::Graph& graph_;
+  const Graph& graph_;
   uint64_t seed_;
-  std::vector<graph::InputRole> roles_;
+  std::vector<InputRole> roles_;
   graph::Ranges ranges_;
   bool whole_ = true;
   std::vector<BundleFile> files_;
@@ -234,9 +235,8 @@ class CheckData {
 };
 }  // namespace
 
-Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
-                                           const graph::Graph& graph, double tolerance,
-                                           uint64_t seed) try {
+Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list, const Graph& graph,
+                                           double tolerance, uint64_t seed) try {
   return CheckData(record, list, graph, seed).files(tolerance);
 } catch (const std::bad_alloc&) {
   Error error{ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory"};
@@ -244,6 +244,6 @@ Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
   error.expected = "memory for all inputs";
   error.found = "not enough";
   error.remedy = "write the bundle on a machine with more memory";
-  return fail(std::move(error));
+  return fail(error);
 }
 }  // namespace warploom::export_

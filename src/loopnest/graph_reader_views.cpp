@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "graph/graph.h"
@@ -169,7 +170,7 @@ GraphReader::MaybeValue GraphReader::read_gather(const Node& node, const Coordin
   const Shape steps = graph::strides_of(indices.shape);
   for (size_t d = 0; d < steps.size(); ++d) add(load.at[axis], (*place)[d], steps[d]);
   load.gather_indices = {indices.name, indices.dtype, {graph::element_count(indices.shape)}};
-  load.gather_dim = static_cast<int>(axis);
+  load.gather_dim = as_int(axis);
   load.in_bounds = false;
   return exprs_.load(std::move(load));
 }

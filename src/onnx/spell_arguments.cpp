@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "graph/graph.h"
@@ -87,7 +88,7 @@ tl::unexpected<Error> misfit(const Context& context, const Function& function, P
       return context.wrong(given[i].place, "there is an operand too many", form, found);
     if (!takes(*parameter, given[i].value)) {
       const std::string message = fmt::format("{} is of another kind", parameter->name);
-      const std::string_view kind = kKinds[static_cast<int>(parameter->takes)];
+      const std::string_view kind = kKinds[as_int(parameter->takes)];
       const std::string expected = fmt::format("{} in {}", kind, form);
       return context.wrong(given[i].place, message, expected, found);
     }

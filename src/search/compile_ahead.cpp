@@ -9,12 +9,14 @@
 #include "runtime/compile.h"
 
 namespace warploom::search {
+using kernels::KernelConfig;
+
 CompileAhead::CompileAhead(Build build, int threads, Milliseconds limit)
     : build_(std::move(build)), limit_(limit), turns_(std::max(1, threads)) {}
 
 // A thread each, which waits for its turn and lives as long as the compiler that it starts: that
 // dies with it.
-void CompileAhead::put(const kernels::KernelConfig& config, bool compiles) {
+void CompileAhead::put(const KernelConfig& config, bool compiles) {
   std::future<Compiled> result;
   if (compiles)
     result = std::async(std::launch::async, [this, config] { return made(config); });
@@ -46,7 +48,7 @@ std::optional<Compiled> CompileAhead::take_ready(Milliseconds patience) {
   return out;
 }
 
-Compiled CompileAhead::made(const kernels::KernelConfig& config) {
+Compiled CompileAhead::made(const KernelConfig& config) {
   Compiled out{config};
   end_processes_with(&stopped_);
   turns_.acquire();
@@ -59,7 +61,7 @@ void CompileAhead::compile(Compiled& made) {
   made.list = build_(made.config);
   if (!made.list) return;
   const runtime::CompileOptions options{.time = limit_, .turns = &turns_, .ended = &stopped_};
-  Result<runtime::Binary> binary = runtime::compile(*made.list, options);
+  auto binary = runtime::compile(*made.list, options);
   if (binary)
     made.compiler = binary->compiler;
   else

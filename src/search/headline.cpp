@@ -38,7 +38,7 @@ struct Range {
 };
 
 Range range(const json& record, const char* key) {
-  const std::vector<json> ends = list(record, key);
+  const auto ends = list(record, key);
   if (ends.size() != 2) return {};
   const json& low = ends[0];
   const json& high = ends[1];

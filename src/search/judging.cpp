@@ -15,6 +15,9 @@
 
 namespace warploom::search {
 namespace {
+using verify::Evaluator;
+using verify::Verdict;
+
 // A judge that says nothing for longer than a search of `seconds` allows will not say more.
 double own_limit_ms(double seconds) {
   return 1e3 * std::clamp(3 * seconds, 20.0, 900.0);
@@ -56,12 +59,11 @@ bool is_fatal(ErrorCode code) {
   return contains(kFatal, code);
 }
 
-Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list,
-                                   double seconds, const std::atomic<bool>* interrupted,
-                                   verify::Ready* ready) {
-  WARPLOOM_TRY(auto evaluator, verify::Evaluator::start(setup, {.interrupted = interrupted}));
+Result<Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list, double seconds,
+                           const std::atomic<bool>* interrupted, verify::Ready* ready) {
+  WARPLOOM_TRY(auto evaluator, Evaluator::start(setup, {.interrupted = interrupted}));
   if (ready) *ready = evaluator.ready();
-  WARPLOOM_TRY(verify::Verdict verdict, evaluator.judge(whole_request(list, seconds, 60'000)));
+  WARPLOOM_TRY(Verdict verdict, evaluator.judge(whole_request(list, seconds, 60'000)));
   const Error& why = verdict.error_found;
   if (verdict.accepted) return verdict;
   if (is_fatal(why.code)) return fail(why);
@@ -71,10 +73,10 @@ Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList&
   error.expected = why.expected;
   error.found = fmt::format("{}: {} {}", code_text(why.code), why.message, why.found);
   error.remedy = "take track tolerance, or report it";
-  return fail(std::move(error));
+  return fail(error);
 }
 
-Status Judging::judge(Candidate& candidate, Result<LaunchList> list, verify::Evaluator& evaluator,
+Status Judging::judge(Candidate& candidate, Result<LaunchList> list, Evaluator& evaluator,
                       verify::Request request) {
   if (list) {
     candidate.list = std::move(*list);
@@ -83,7 +85,7 @@ Status Judging::judge(Candidate& candidate, Result<LaunchList> list, verify::Eva
   } else {
     candidate.verdict = {.error_found = list.error()};
   }
-  const verify::Verdict& verdict = candidate.verdict;
+  const Verdict& verdict = candidate.verdict;
   if (!verdict.accepted && is_fatal(verdict.error_found.code)) return fail(verdict.error_found);
   candidate.judged_here = true;
   candidate.promoted = request.whole && verdict.accepted;
@@ -92,7 +94,7 @@ Status Judging::judge(Candidate& candidate, Result<LaunchList> list, verify::Eva
   return archive_.record(candidate);
 }
 
-Status Judging::promote(Candidate& candidate, Result<LaunchList> list, verify::Evaluator& evaluator,
+Status Judging::promote(Candidate& candidate, Result<LaunchList> list, Evaluator& evaluator,
                         const verify::Request& request) {
   // What an earlier run compiled is cached: by whom, lookup_result() will ask.
   if (list && candidate.compiler.empty() && !task_.recorded)
@@ -100,7 +102,7 @@ Status Judging::promote(Candidate& candidate, Result<LaunchList> list, verify::E
   return judge(candidate, std::move(list), evaluator, request);
 }
 
-Status Judging::take_verdict(Candidate& candidate, verify::Evaluator& evaluator,
+Status Judging::take_verdict(Candidate& candidate, Evaluator& evaluator,
                              const verify::Request& request) {
   auto verdict =
       task_.recorded ? task_.recorded(candidate.config, request) : evaluator.judge(request);

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/rows.h"
@@ -37,25 +38,32 @@
 
 namespace warploom::search {
 namespace {
+using graph::Graph;
+using plan::Limits;
+using plan::Plan;
+using runtime::Driver;
+using target::Capabilities;
+using vendor::VendorProblem;
+
 // The capabilities to plan for on the GPU that is here. A newer architecture than any that is known
 // is planned for as the newest whose instructions it still has, and compiled under its own name.
-Result<target::Capabilities> gpu_here() {
-  WARPLOOM_TRY(const runtime::Driver* cuda, runtime::Driver::get());
+Result<Capabilities> gpu_here() {
+  WARPLOOM_TRY(const Driver* cuda, Driver::get());
   WARPLOOM_TRY(const std::string arch, cuda->arch());
   if (auto known = target::capabilities_of(arch)) return known;
-  WARPLOOM_TRY(target::Capabilities found, target::capabilities_of("sm_80"));
+  WARPLOOM_TRY(Capabilities found, target::capabilities_of("sm_80"));
   if (!arch.starts_with("sm_8")) found.arch = arch;
   return found;
 }
 }  // namespace
 
-Result<target::Capabilities> resolve_target(const std::string& name) {
+Result<Capabilities> resolve_target(const std::string& name) {
   if (name != "auto") return target::capabilities_of(name);
   if (auto here = gpu_here()) return here;
   return target::capabilities_of("cpu");
 }
 
-Track default_track(const graph::Graph& graph) {
+Track default_track(const Graph& graph) {
   for (const auto& node : graph.nodes)
     if (graph::is_scaling(node.op)) return Track::fp8;  // 8-bit operands, scaled
   std::set<Dtype> types;
@@ -84,13 +92,13 @@ class GraphSearch {
   explicit GraphSearch(const Options& options)
       : options_(options), budget_(options.budget_seconds, false) {}
 
-  Result<Outcome> run(const graph::Graph& given) {
+  Result<Outcome> run(const Graph& given) {
     say("planning");
     WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
-    WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(given));
-    WARPLOOM_TRY(graph::Graph graph, plan::lower_for_target(given, capabilities));
+    WARPLOOM_TRY(const Graph primitive, graph::decompose(given));
+    WARPLOOM_TRY(Graph graph, plan::lower_for_target(given, capabilities));
     const auto limits =
-        plan::Limits::of_budget(options_.budget_seconds, budget_.start(), options_.interrupted);
+        Limits::of_budget(options_.budget_seconds, budget_.start(), options_.interrupted);
     WARPLOOM_TRY(partition_,
                  plan::regions_of(graph, options_.track, capabilities, limits, options_.constants));
     whole_ =
@@ -118,15 +126,13 @@ class GraphSearch {
       options_.on_progress({.budget_seconds = options_.budget_seconds, .phase = phase});
   }
 
-  Status make_searches(const graph::Graph& given, const target::Capabilities& capabilities,
-                       const plan::Limits& limits);
+  Status make_searches(const Graph& given, const Capabilities& capabilities, const Limits& limits);
   Status search(double kept_back);
   Options options_for(size_t number, double share, double asked_share, double kept_back);
   Outcome summed() const;
-  LaunchList linked(const graph::Graph& graph, plan::Plan& plan) const;
-  std::optional<vendor::VendorProblem> whole_reference(const graph::Graph& given,
-                                                       const graph::Graph& primitive) const;
-  void name_regions(Outcome& out, const graph::Graph& given, const graph::Graph& whole) const;
+  LaunchList linked(const Graph& graph, Plan& plan) const;
+  std::optional<VendorProblem> whole_reference(const Graph& given, const Graph& primitive) const;
+  void name_regions(Outcome& out, const Graph& given, const Graph& whole) const;
   Status judge(Outcome& out);
   void compile_as_one(const LaunchList& list) const;
 
@@ -139,9 +145,8 @@ class GraphSearch {
   std::vector<RegionSearch*> order_;         // in which they are searched
 };
 
-Status GraphSearch::make_searches(const graph::Graph& given,
-                                  const target::Capabilities& capabilities,
-                                  const plan::Limits& limits) {
+Status GraphSearch::make_searches(const Graph& given, const Capabilities& capabilities,
+                                  const Limits& limits) {
   for (const plan::Region& region : partition_.regions) {
     if (region.alias) continue;
     WARPLOOM_CHECK(limits.check());
@@ -165,7 +170,7 @@ Status GraphSearch::make_searches(const graph::Graph& given,
 double share_of(const std::vector<RegionSearch*>& order, size_t i, size_t first) {
   double weights = 0;
   for (size_t j = first; j < order.size(); ++j) weights += order[j]->weight();
-  const double equal = 1 / static_cast<double>(order.size() - first);
+  const double equal = 1 / as_double(order.size() - first);
   return 0.5 * equal + 0.5 * order[i]->weight() / weights;
 }
 
@@ -199,8 +204,8 @@ Options GraphSearch::options_for(size_t number, double share, double asked_share
   options.on_progress = [this, number, name, before = budget_.spent()](Progress progress) {
     progress.seconds += before;
     progress.budget_seconds = options_.budget_seconds;
-    progress.region = static_cast<int>(number) + 1;
-    progress.regions = static_cast<int>(order_.size());
+    progress.region = as_int(number) + 1;
+    progress.regions = as_int(order_.size());
     progress.region_name = name;
     if (options_.on_progress) options_.on_progress(progress);
   };
@@ -224,7 +229,7 @@ Outcome GraphSearch::summed() const {
 }
 
 // The regions' launch lists as one. Adds their configs to the plan.
-LaunchList GraphSearch::linked(const graph::Graph& graph, plan::Plan& plan) const {
+LaunchList GraphSearch::linked(const Graph& graph, Plan& plan) const {
   std::vector<const LaunchList*> lists;
   for (const plan::Region& region : partition_.regions) {
     lists.push_back(nullptr);
@@ -238,8 +243,8 @@ LaunchList GraphSearch::linked(const graph::Graph& graph, plan::Plan& plan) cons
 }
 
 // What libraries make of the whole model at once, where what they pass on has room.
-std::optional<vendor::VendorProblem> GraphSearch::whole_reference(
-    const graph::Graph& given, const graph::Graph& primitive) const {
+std::optional<VendorProblem> GraphSearch::whole_reference(const Graph& given,
+                                                          const Graph& primitive) const {
   constexpr int64_t kMostPassedOn = int64_t{4} << 30;
   int64_t bytes = 0;
   for (const graph::Tensor& tensor : given.tensors) bytes += graph::byte_count(tensor);
@@ -248,8 +253,7 @@ std::optional<vendor::VendorProblem> GraphSearch::whole_reference(
 }
 
 // What the model calls each region's operators and its output: of equal ones, the first.
-void GraphSearch::name_regions(Outcome& out, const graph::Graph& given,
-                               const graph::Graph& whole) const {
+void GraphSearch::name_regions(Outcome& out, const Graph& given, const Graph& whole) const {
   for (const plan::Region& region : partition_.regions) {
     if (region.alias) continue;
     Outcome& named = out.regions[search_of_.at(region.identity)];
@@ -265,7 +269,7 @@ void GraphSearch::name_regions(Outcome& out, const graph::Graph& given,
 // As one list its kernels are compiled in other company than as regions', and some renamed: into
 // the cache, where the evaluator finds them.
 void GraphSearch::compile_as_one(const LaunchList& list) const {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int cores = as_int(std::max(1u, std::thread::hardware_concurrency()));
   runtime::Turns turns((options_.jobs > 0 ? options_.jobs : cores) - 1);  // one is ours
   (void)runtime::compile(list, {.turns = &turns, .ended = options_.interrupted});
 }
@@ -306,7 +310,7 @@ Status GraphSearch::judge(Outcome& out) {
 }
 }  // namespace
 
-Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
+Result<Outcome> optimize(const Graph& graph, const Options& options) {
   return GraphSearch(options).run(graph);
 }
 }  // namespace warploom::search

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include "base/casts.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "kernels/family.h"
@@ -17,7 +18,7 @@ double constant_bytes(const graph::Graph& graph, const std::set<std::string>& co
   double bytes = 0;
   for (const graph::Tensor& tensor : graph.tensors)
     if (tensor.constant || constants.contains(tensor.name))
-      bytes += static_cast<double>(graph::byte_count(tensor));
+      bytes += as_double(graph::byte_count(tensor));
   return bytes;
 }
 }  // namespace

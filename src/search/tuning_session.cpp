@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "kernels/config/kernel_config.h"
@@ -29,13 +30,15 @@
 
 namespace warploom::search {
 namespace {
+using plan::Limits;
 using std::chrono::milliseconds;
+using verify::Evaluator;
 
 constexpr size_t kFinalists = 4;  // measured again with more repeats, beside the reference
 constexpr size_t kKept = 100;     // of the right ones, at least the fastest so many
 
 int threads_for(const Options& options) {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int cores = as_int(std::max(1u, std::thread::hardware_concurrency()));
   return options.jobs > 0 ? options.jobs : cores;
 }
 
@@ -111,7 +114,7 @@ class TuningSession {
   Budget budget_;
   TaskArchive archive_;
   Judging judging_;
-  std::optional<verify::Evaluator> evaluator_;
+  std::optional<Evaluator> evaluator_;
   std::optional<SearchStrategy> strategy_;
   std::string phase_;
   std::vector<Candidate> candidates_;  // the fastest accepted ones
@@ -129,12 +132,12 @@ Status TuningSession::prepare() {
   // Configs are ranked while the evaluator starts: it belongs to this thread, with which it would
   // end.
   auto ranked = std::async(std::launch::async, [&] {
-    plan::Limits limits =
-        plan::Limits::of_budget(options_.budget_seconds, budget_.start(), options_.interrupted);
+    Limits limits =
+        Limits::of_budget(options_.budget_seconds, budget_.start(), options_.interrupted);
     if (task_.recorded) limits.until.reset();
     strategy_.emplace(task_.space, options_.strategy, options_.seed, limits);
   });
-  auto started = verify::Evaluator::start(task_.setup, {.interrupted = options_.interrupted});
+  auto started = Evaluator::start(task_.setup, {.interrupted = options_.interrupted});
   budget_.evaluator_took(budget_.spent() - before);
   ranked.get();
   WARPLOOM_TRY(evaluator_, std::move(started));
@@ -181,7 +184,7 @@ Status TuningSession::screen_all() {
   while (!options_.is_interrupted() && archive_.run().candidates < most_candidates()) {
     put_ahead(compile);
     if (compile.pending() == 0 || is_over()) break;
-    std::optional<Compiled> compiled = compile.take(milliseconds(100), patience);
+    auto compiled = compile.take(milliseconds(100), patience);
     if (!compiled) continue;
     WARPLOOM_CHECK(screen(*compiled));
     // New results may open new neighbours.
@@ -192,7 +195,7 @@ Status TuningSession::screen_all() {
 }
 
 void TuningSession::put_ahead(CompileAhead& compile) {
-  const auto ahead = static_cast<size_t>(threads_for(options_)) + 2;
+  const auto ahead = as_size(threads_for(options_)) + 2;
   while (!exhausted_ && compile.pending() < ahead && put_ < most_candidates()) {
     const auto config = strategy_->next();
     exhausted_ = !config;
@@ -298,8 +301,7 @@ Status TuningSession::promote_best() {
   fresh.seed = options_.seed ^ kFreshSeed;
   fresh.time_reference = false;
   if (fresh.reference) fresh.reference->chosen = archive_.ready().reference_choice;
-  WARPLOOM_TRY(verify::Evaluator judge,
-               verify::Evaluator::start(fresh, {.interrupted = options_.interrupted}));
+  WARPLOOM_TRY(Evaluator judge, Evaluator::start(fresh, {.interrupted = options_.interrupted}));
   for (Candidate& candidate : candidates_) {
     if (options_.is_interrupted()) return ok();
     const double limit_ms = std::max(10'000.0, quick().candidate_limit_ms);
@@ -337,7 +339,7 @@ Result<Outcome> TuningSession::failure(Error why) {
   archive_.finish("failed", budget_.spent());
   if (best_us_ > 0)
     why.found += fmt::format("; the best so far: {}, {:.1f} us", archive_.run().best, best_us_);
-  return fail(std::move(why));
+  return fail(why);
 }
 
 Result<Outcome> TuningSession::conclude() {
@@ -355,7 +357,7 @@ Result<Outcome> TuningSession::conclude() {
     error.expected = "a candidate that is right";
     error.found = judging_.summary();
     error.remedy = "give it more time with --budget";
-    return fail(std::move(error));
+    return fail(error);
   }
   Outcome out;
   out.problem = name;

@@ -34,6 +34,7 @@
 #include "verify/cell_watch.h"
 #include "verify/cores.h"
 #include "verify/traced.h"
+#include "base/casts.h"
 
 namespace warploom::verify {
 namespace {
@@ -94,7 +95,7 @@ class HeldCell final : public Cell {
   Result<double> run(const Round& asked) override {
     if (process_ <= 0) return not_held("the cell has ended");
     Round round = asked;
-    round.threads = std::clamp<int>(asked.threads, 1, static_cast<int>(workers_.size()));
+    round.threads = std::clamp<int>(asked.threads, 1, as_int(workers_.size()));
     WARPLOOM_TRY(CellControl* const control, layout_.write_control(round));
     const bool apart = leaves_a_core(round.threads);
     const OnCore here(cores_.order[0]);
@@ -124,7 +125,7 @@ class HeldCell final : public Cell {
   // Of a round's threads, the one with this number. Where this thread keeps the first core, they
   // are as far from it as they can: virtual machines do not say which cores are really one.
   int core_of(int thread, bool apart) const {
-    const auto place = static_cast<size_t>(thread);
+    const auto place = as_size(thread);
     return apart ? cores_.order[cores_.order.size() - 1 - place] : cores_.order[place];
   }
 
@@ -222,7 +223,7 @@ class HeldCell final : public Cell {
   }
 
   bool prepare_thread(int number, const Round& round, size_t function, bool apart) {
-    const auto i = static_cast<size_t>(number);
+    const auto i = as_size(number);
     const TracedThread& thread = workers_[i];
     place_on(thread.id(), core_of(number, apart));
     // As a function is entered: with a return address, here one that leads nowhere.
@@ -240,10 +241,10 @@ class HeldCell final : public Cell {
   Result<double> let_go(CellControl& control, const Round& round, bool apart) {
     const int first = apart ? 0 : 1;
     for (int thread = first; thread < round.threads; ++thread)
-      if (!workers_[static_cast<size_t>(thread)].go()) return lost();
+      if (!workers_[as_size(thread)].go()) return lost();
     const std::atomic_ref arrived(control.arrived);
     const std::atomic_ref go(control.go);
-    const auto others = static_cast<uint32_t>(round.threads - first);
+    const auto others = as_uint32(round.threads - first);
     while (arrived.load() < others && !watch_->has_struck()) __builtin_ia32_pause();
     const auto start = Clock::now();
     if (apart)
@@ -254,7 +255,7 @@ class HeldCell final : public Cell {
     const std::chrono::duration<double, std::micro> spent = Clock::now() - start;
     if (fault) return fault_of(*fault);
     for (int i = 0; i < round.threads; ++i) {
-      const TracedThread& thread = workers_[static_cast<size_t>(i)];
+      const TracedThread& thread = workers_[as_size(i)];
       if (!stands_at_end(thread)) return fault_of({thread, {.signal = SIGTRAP}});
     }
     return spent.count();
@@ -310,7 +311,7 @@ class HeldCell final : public Cell {
 Result<std::unique_ptr<Cell>> Cell::start(std::shared_ptr<SharedMemory> memory,
                                           const CellOptions& asked) {
   CellOptions options = asked;
-  const auto cores = static_cast<int>(wl::allowed_cores().size());
+  const auto cores = as_int(wl::allowed_cores().size());
   options.threads = std::clamp(asked.threads, 1, cores);
   auto cell = std::make_unique<HeldCell>(std::move(memory), options);
   WARPLOOM_CHECK(cell->open(options.threads));

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <vector>
+#include "base/casts.h"
 #include "base/file.h"
 #include "runtime/compilers.h"
 #include "verify/ptx_check.h"
@@ -122,7 +123,7 @@ Status check_relocations(const ElfFile& file, const ElfSection& section, const s
 Status check_code(std::string_view code, const std::string& place) {
   constexpr uint64_t kOpcode = 0xfff;
   for (size_t at = 0; at + kInstructionBytes <= code.size(); at += kInstructionBytes) {
-    const auto opcode = static_cast<int>(read_as<uint64_t>(code, at) & kOpcode);
+    const auto opcode = as_int(read_as<uint64_t>(code, at) & kOpcode);
     if (std::ranges::find(kReadsSpecial, opcode) == kReadsSpecial.end()) continue;
     const int which = read_as<uint8_t>(code, at + 9);
     if (kRegisters.contains(which)) continue;

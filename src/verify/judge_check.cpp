@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -65,7 +66,7 @@ Result<bool> Judge::is_unchanged(size_t input, const Set& set, bool whole) {
   Random random(setup_.seed, "pieces");
   for (size_t n = 0; n < pieces; ++n) {
     const size_t piece = all ? n : random.below(hashes.size());
-    const int64_t from = static_cast<int64_t>(piece) * kPiece;
+    const int64_t from = as_int64(piece) * kPiece;
     const int64_t bytes = std::min(kPiece, data.bytes() - from);
     WARPLOOM_TRY(const std::byte* const found, on_host(data, from, bytes, copy_));
     if (hash_of_bytes(found, bytes) != hashes[piece]) return false;
@@ -111,7 +112,7 @@ Runs compare_runs(Dtype dtype, const std::byte* mine, const std::byte* theirs, i
     // Summed apart from what other threads write nearby.
     double error = 0;
     double square = 0;
-    for (size_t i = 0; i < static_cast<size_t>(length); ++i) {
+    for (size_t i = 0; i < as_size(length); ++i) {
       if (!std::isfinite(v[i])) continue;
       const double difference = c[i] - v[i];
       error += difference * difference;
@@ -128,10 +129,10 @@ Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outpu
                              std::span<const Block> blocks, InputFamily family) {
   seen.resize(outputs.size());
   for (const Block& block : blocks) {
-    const auto n = static_cast<size_t>(block.rows.output);
+    const auto n = as_size(block.rows.output);
     const Dtype dtype = output(n).dtype;
     const int64_t size = bytes_of(dtype);
-    const int64_t count = static_cast<int64_t>(block.value.size());
+    const int64_t count = as_int64(block.value.size());
     WARPLOOM_TRY(const std::byte* const found,
                  on_host(outputs[n].data, block.first_element * size, count * size, copy_));
     if (block.silent(family)) {
@@ -187,7 +188,7 @@ Status Judge::against_vendor(const Set& set) {
     const Runs runs = compare_runs(tensor.dtype, mine, theirs, count);
     // A run's error against the typical size of a run.
     const double all = std::reduce(runs.squares.begin(), runs.squares.end());
-    const double typical = all / static_cast<double>(count) * kRun;
+    const double typical = all / as_double(count) * kRun;
     const double allowed = 16 * bound * bound * typical;
     const auto is_far = [&](double error) { return !(error <= allowed); };
     const auto far = std::ranges::find_if(runs.errors, is_far);

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 #include "base/error.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
@@ -33,7 +32,7 @@ Status Judge::fill_inputs(Inputs& made, uint64_t seed) {
   made.host.resize(given_.size());
   made.bytes.clear();
   made.hashes.clear();
-  const std::vector<Stream> streams = streams_of(setup_.graph, made.family, seed, setup_.ranges);
+  const auto streams = streams_of(setup_.graph, made.family, seed, setup_.ranges);
   for (size_t i = 0; i < given_.size(); ++i) {
     const graph::Tensor& tensor = setup_.graph.tensor(given_[i]);
     runtime::Buffer& data = made.tensors[i].data;

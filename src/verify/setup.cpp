@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include "base/casts.h"
 #include "base/error.h"
 #include "graph/graph_json.h"
 #include "graph/ranges.h"
@@ -90,7 +91,7 @@ Result<Setup> setup_from_json(const json& text) {
 
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
   return roofline_us(capabilities, track, flops,
-                     std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));
+                     std::max(0.0, bytes - as_double(capabilities.l2_bytes)));
 }
 
 Bound bound_of(const target::Capabilities& capabilities, Track track, double flops, double bytes) {

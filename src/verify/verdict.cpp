@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include "base/casts.h"
 #include "base/error.h"
 #include "runtime/noise.h"
 #include "runtime/standing.h"
@@ -120,7 +121,7 @@ bool counts_are_whole(const json& record, std::initializer_list<const char*> key
   return std::ranges::all_of(keys, [&](const char* key) {
     const auto at = record.find(key);
     if (at == record.end()) return true;
-    if (at->is_number_unsigned()) return at->get<uint64_t>() <= static_cast<uint64_t>(most);
+    if (at->is_number_unsigned()) return at->get<uint64_t>() <= as_uint64(most);
     return at->is_number_integer() && at->get<int64_t>() >= 0 && at->get<int64_t>() <= most;
   });
 }

@@ -36,7 +36,7 @@ constexpr std::array kFaults = {ErrorCode::kCandidateCrashed, ErrorCode::kCandid
                                 ErrorCode::kCandidateMemory};
 
 int serve(Channel& channel) {
-  Result<Setup> setup = setup_from_json(channel.receive(-1).value_or(json()));
+  auto setup = setup_from_json(channel.receive(-1).value_or(json()));
   const auto refuse = [&](const Error& error) {
     channel.send({{"error", to_json(error)}});
     return 1;
@@ -47,7 +47,7 @@ int serve(Channel& channel) {
   };
   const bool on_gpu = setup->engine == Engine::cuda;
   Judge judge(std::move(*setup), announce);
-  const Result<Ready> ready = judge.prepare();
+  const auto ready = judge.prepare();
   if (!ready) return refuse(ready.error());
   channel.send({{"ready", *ready}});
   while (auto line = channel.receive(-1)) {

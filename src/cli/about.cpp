@@ -28,6 +28,7 @@
 
 namespace warploom::cli {
 namespace {
+using nlohmann::json;
 using runtime::Driver;
 using runtime::Executor;
 
@@ -109,14 +110,14 @@ std::vector<Finding> examine() {
 
 Result<Answer> doctor(const Session&) {
   const auto findings = examine();
-  nlohmann::json rows = nlohmann::json::array();
+  json rows = json::array();
   bool cpu = true;
   bool gpu = true;
   for (const auto& f : findings) {
     const bool found = f.detail.has_value();
     const std::string detail = found ? *f.detail : f.detail.error().message;
     const std::string remedy = found ? "" : f.detail.error().remedy;
-    nlohmann::json row;
+    json row;
     row["name"] = f.name;
     row["found"] = found;
     row["detail"] = detail;
@@ -126,8 +127,8 @@ Result<Answer> doctor(const Session&) {
     if (f.name == "CPU" || f.name == "C++ compiler") cpu &= found;
     if (f.name == "GPU" || f.name == "CUDA compiler") gpu &= found;
   }
-  const nlohmann::json json = {{"findings", rows}, {"cpu_target", cpu}, {"gpu_target", gpu}};
-  return Answer{json, text_of("doctor", json), cpu || gpu ? 0 : 3};
+  const json record = {{"findings", rows}, {"cpu_target", cpu}, {"gpu_target", gpu}};
+  return Answer{record, text_of("doctor", record), cpu || gpu ? 0 : 3};
 }
 
 constexpr ErrorCode kCodes[] = {
@@ -136,35 +137,35 @@ constexpr ErrorCode kCodes[] = {
 };
 
 Result<Answer> list_errors(const std::optional<std::string>& wanted) {
-  nlohmann::json json;
+  json record;
   std::vector<std::string> names;
   for (const ErrorCode code : kCodes) {
     names.emplace_back(code_text(code));
     if (wanted && *wanted != code_text(code)) continue;
-    nlohmann::json row;
+    json row;
     row["code"] = code_text(code);
     row["exit_status"] = exit_status(code);
     row["meaning"] = code_meaning(code);
-    json["errors"].push_back(std::move(row));
+    record["errors"].push_back(std::move(row));
   }
-  if (json.empty()) {
+  if (record.empty()) {
     Error error{ErrorCode::kUsage, "there is no error code of this name", "CODE"};
     error.expected = "a code that `warploom errors` lists";
     error.found = *wanted;
     error.remedy = did_you_mean(*wanted, names, "see them with `warploom errors`");
     return fail(error);
   }
-  return Answer{json, text_of("errors", json)};
+  return Answer{record, text_of("errors", record)};
 }
 
 // One function for bash and zsh: names of commands, then of the command's flags, then the values
 // that the flag before takes.
 std::string completion(const std::vector<Command>& commands) {
-  nlohmann::json rows;
+  json rows;
   for (const Command& command : commands) {
-    nlohmann::json flags = nlohmann::json::array();
+    json flags = json::array();
     for (const Flag& flag : command.flags) {
-      nlohmann::json row;
+      json row;
       row["flag"] = flag.name;
       row["dashes"] = flag.name[0] == '-';
       row["chosen"] = !flag.among.empty();
@@ -199,8 +200,8 @@ Command errors_command() {
 Command version_command() {
   const auto version = [](const Session&) -> Result<Answer> {
     const auto targets = target::known_targets();
-    const nlohmann::json json = {{"version", kVersion}, {"targets", targets}};
-    return Answer{json,
+    const json record = {{"version", kVersion}, {"targets", targets}};
+    return Answer{record,
                   fmt::format("warploom {}\ntargets: {}\n", kVersion, fmt::join(targets, ", "))};
   };
   return {"version", "the version and the targets it knows", "warploom version", {}, version};

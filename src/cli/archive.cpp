@@ -16,6 +16,7 @@
 namespace warploom::cli {
 namespace {
 using archive::Archive;
+using nlohmann::json;
 
 struct Flags {
   std::string problem;
@@ -23,12 +24,12 @@ struct Flags {
 };
 
 Result<Answer> list_problems(Archive& from, const std::vector<archive::Problem>& problems) {
-  nlohmann::json rows = nlohmann::json::array();
+  json rows = json::array();
   for (const archive::Problem& problem : problems) {
     WARPLOOM_TRY(const auto candidates, from.candidates(problem.key));
     WARPLOOM_TRY(const auto best, from.best(problem.key));
     WARPLOOM_TRY(const auto runs, from.runs(problem.key));
-    nlohmann::json row = problem;
+    json row = problem;
     row.erase("text");
     row["candidates"] = candidates.size();
     row["best_us"] = nullptr;
@@ -37,9 +38,9 @@ Result<Answer> list_problems(Archive& from, const std::vector<archive::Problem>&
     if (!runs.empty()) row["last_run"] = runs.back().status;
     rows.push_back(std::move(row));
   }
-  const nlohmann::json json = {{"problems", rows}};
-  if (problems.empty()) return Answer{json, "the archive holds no problem yet\n"};
-  return Answer{json, text_of("problems", json)};
+  const json record = {{"problems", rows}};
+  if (problems.empty()) return Answer{record, "the archive holds no problem yet\n"};
+  return Answer{record, text_of("problems", record)};
 }
 
 Result<Answer> list_candidates(Archive& from, const archive::Problem& problem) {
@@ -50,11 +51,11 @@ Result<Answer> list_candidates(Archive& from, const archive::Problem& problem) {
     return std::pair(untimed, one.median_us);
   };
   std::ranges::stable_sort(candidates, {}, order);
-  const nlohmann::json json = {{"problem", problem}, {"candidates", candidates}, {"runs", runs}};
-  nlohmann::json shown = json;
+  const json record = {{"problem", problem}, {"candidates", candidates}, {"runs", runs}};
+  json shown = record;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const archive::Candidate& candidate = candidates[i];
-    nlohmann::json& one = shown["candidates"][i];
+    json& one = shown["candidates"][i];
     one["machine"] = nullptr;
     if (candidate.machine.is_object()) one["machine"] = candidate.machine["text"];
     one["speedup"] = nullptr;
@@ -62,9 +63,9 @@ Result<Answer> list_candidates(Archive& from, const archive::Problem& problem) {
       one["speedup"] =
           fmt::format("{:.2f}x to {:.2f}x", *candidate.speedup_low, *candidate.speedup_high);
   }
-  for (nlohmann::json& run : shown["runs"])
+  for (json& run : shown["runs"])
     if (run["reference"] == "") run["reference"] = nullptr;
-  return Answer{json, text_of("candidates", shown)};
+  return Answer{record, text_of("candidates", shown)};
 }
 
 Result<Answer> list(const Flags& flags) {

@@ -24,6 +24,7 @@
 namespace warploom::cli {
 namespace {
 using kernels::Lowered;
+using nlohmann::json;
 using synth::Solution;
 using tile::Program;
 using tile::Statement;
@@ -47,9 +48,8 @@ const Solution& chosen_of(const Lowered& lowered) {
 }
 
 // The layouts of a solution that are not the first one's, by their tensors.
-nlohmann::json differences(const Program& program, const Solution& solution,
-                           const Solution& first) {
-  nlohmann::json differs = nlohmann::json::object();
+json differences(const Program& program, const Solution& solution, const Solution& first) {
+  json differs = json::object();
   for (const auto& [id, tv] : solution.registers) {
     const bool same = tv == first.registers.at(id);
     if (!same) differs[program.tensor(id).name] = to_string(coalesce(tv));
@@ -77,14 +77,14 @@ std::vector<Drawn> drawn(const Program& program, const Solution& solution, int64
   return out;
 }
 
-nlohmann::json instructions(const Program& program, const Solution& solution) {
-  nlohmann::json rows = nlohmann::json::array();
+json instructions(const Program& program, const Solution& solution) {
+  json rows = json::array();
   for (const auto& [id, choice] : solution.choices) {
     const Statement* statement = tile::statement_with(program, id);
     const bool exchanged = statement->is<tile::ConvertLayout>() && choice.scratch.dims.empty();
     std::string name = exchanged ? "shfl" : "ld and st";
     if (choice.instruction) name = choice.instruction->name;
-    nlohmann::json row;
+    json row;
     row["statement"] = tile::print(program, *statement);
     row["line"] = statement->location.line;
     row["instruction"] = name;
@@ -97,35 +97,35 @@ nlohmann::json instructions(const Program& program, const Solution& solution) {
   return rows;
 }
 
-nlohmann::json alternatives(const Program& program, const std::vector<Solution>& solutions) {
-  nlohmann::json json = nlohmann::json::array();
+json alternatives(const Program& program, const std::vector<Solution>& solutions) {
+  json record = json::array();
   for (const Solution& solution : solutions) {
-    nlohmann::json row;
+    json row;
     row["predicted_us"] = solution.cost.us;
     row["bound"] = solution.cost.bound();
     row["blocks_per_multiprocessor"] = solution.cost.resident;
     row["differs"] = differences(program, solution, solutions[0]);
-    json.push_back(std::move(row));
+    record.push_back(std::move(row));
   }
-  return json;
+  return record;
 }
 
 std::string layouts_text(const Program& program, const Lowered& lowered) {
   const Solution& solution = chosen_of(lowered);
-  nlohmann::json record;
+  json record;
   record["layouts"] = drawn(program, solution);
   record["instructions"] = instructions(program, solution);
   record["solutions"] = alternatives(program, lowered.solutions);
-  const auto same = [](nlohmann::json a, nlohmann::json b) {
+  const auto same = [](json a, json b) {
     a.erase("statement");
     b.erase("statement");
     return a == b;
   };
   // Steps that are written out several times stand on one line of their source.
-  nlohmann::json& rows = record["instructions"];
+  json& rows = record["instructions"];
   const auto end = std::unique(rows.begin(), rows.end(), same);
   rows.erase(end, rows.end());
-  for (nlohmann::json& row : record["solutions"])
+  for (json& row : record["solutions"])
     row["instead"] = row["differs"].empty() ? "" : row["differs"].dump();
   return text_of("layouts", record);
 }
@@ -159,24 +159,24 @@ Result<Answer> compile(const Flags& flags) {
   }
   const Solution& solution = chosen_of(lowered);
   const Kernel& kernel = lowered.list.kernels[0];
-  nlohmann::json json;
-  json["program"] = program.name;
-  json["target"] = capabilities.arch;
-  json["launch_list"] = to_json(lowered.list);
-  json["instructions"] = instructions(program, solution);
-  json["solutions"] = alternatives(program, lowered.solutions);
+  json record;
+  record["program"] = program.name;
+  record["target"] = capabilities.arch;
+  record["launch_list"] = to_json(lowered.list);
+  record["instructions"] = instructions(program, solution);
+  record["solutions"] = alternatives(program, lowered.solutions);
   std::string shown = flags.out.empty() ? kernel.source : "";
   if (!flags.out.empty()) WARPLOOM_CHECK(write_file(flags.out, kernel.source));
   for (const Drawn& one : drawn(program, solution)) {
-    json["layouts"][one.tensor] = one.layout;
-    json["reasons"][one.tensor] = one.why;
+    record["layouts"][one.tensor] = one.layout;
+    record["reasons"][one.tensor] = one.why;
     if (flags.layouts != "svg" || one.svg.empty()) continue;
     fs::path picture = flags.out.empty() ? "." : flags.out;
     picture.replace_filename(program.name + "_" + one.tensor + ".svg");
     WARPLOOM_CHECK(write_file(picture, one.svg));
   }
   if (flags.layouts == "text") shown += layouts_text(program, lowered);
-  if (!flags.check) return Answer{json, shown};
+  if (!flags.check) return Answer{record, shown};
   WARPLOOM_TRY(const verify::ProgramVerdict verdict,
                verify::check_program(program, lowered.list, flags.seed));
   if (!verdict.agrees) {
@@ -187,8 +187,8 @@ Result<Answer> compile(const Flags& flags) {
     error.remedy = "please report it: synthesis or code generation is wrong";
     return fail(error);
   }
-  json["verdict"] = verdict;
-  return Answer{json, shown + text_of("check", json["verdict"])};
+  record["verdict"] = verdict;
+  return Answer{record, shown + text_of("check", record["verdict"])};
 }
 }  // namespace
 

@@ -39,6 +39,7 @@ namespace warploom::cli {
 namespace {
 using export_::BundleInfo;
 using graph::Graph;
+using nlohmann::json;
 using search::kStrategyNames;
 
 namespace fs = std::filesystem;
@@ -111,7 +112,7 @@ double check_tolerance(const Graph& graph, const search::Outcome& outcome) {
 }
 
 // The closing table. What of it people read is worked out from what programs read.
-std::string table_of(const nlohmann::json& outcome) {
+std::string table_of(const json& outcome) {
   return text_of("outcome", search::with_words(outcome));
 }
 
@@ -186,13 +187,13 @@ std::string cache_note() {
 
 // A search whose bundle could not be written: what was found is not lost with the folder that it
 // should have gone to.
-Answer without_bundle(nlohmann::json outcome, const Error& error) {
+Answer without_bundle(json outcome, const Error& error) {
   const std::string text = table_of(outcome) + "\n" + describe(error) + "\n";
   outcome["bundle"] = nullptr;
-  nlohmann::json json;
-  json["error"] = to_json(error);
-  json["outcome"] = std::move(outcome);
-  return {std::move(json), text, exit_status(error.code)};
+  json record;
+  record["error"] = to_json(error);
+  record["outcome"] = std::move(outcome);
+  return {std::move(record), text, exit_status(error.code)};
 }
 
 Result<Answer> optimize(const Flags& flags, const Session& session) {
@@ -212,14 +213,14 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   const search::Outcome& outcome = *found;
   announce(session, flags, "building the bundle and running its check");
   const auto written = write_outcome(folder, flags, model, graph, outcome);
-  nlohmann::json json = search::to_json(outcome);
-  if (!written) return without_bundle(std::move(json), written.error());
-  json["bundle"] = folder.string();
-  json["notes"] = written->notes;
-  if (const std::string note = cache_note(); !note.empty()) json["notes"].push_back(note);
-  json["headline"] = search::headline(json);
+  json record = search::to_json(outcome);
+  if (!written) return without_bundle(std::move(record), written.error());
+  record["bundle"] = folder.string();
+  record["notes"] = written->notes;
+  if (const std::string note = cache_note(); !note.empty()) record["notes"].push_back(note);
+  record["headline"] = search::headline(record);
   const int status = outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0;
-  return Answer{json, table_of(json), status};
+  return Answer{record, table_of(record), status};
 }
 }  // namespace
 

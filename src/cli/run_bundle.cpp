@@ -35,6 +35,7 @@
 
 namespace warploom::cli {
 namespace {
+using nlohmann::json;
 using runtime::Executor;
 using verify::Runner;
 
@@ -73,13 +74,13 @@ std::string canonical(std::string header) {
   static const std::pair<const char*, const char*> kSpellings[] = {
       {"'", "\""},      {"\\(", "["},       {",?\\s*\\)", "]"},
       {"True", "true"}, {"False", "false"}, {",\\s*\\}", "}"}};
-  for (const auto& [python, json] : kSpellings)
-    header = std::regex_replace(header, std::regex(python), json);
-  const auto said = nlohmann::json::parse(header, nullptr, false);
+  for (const auto& [python, spelled] : kSpellings)
+    header = std::regex_replace(header, std::regex(python), spelled);
+  const auto said = json::parse(header, nullptr, false);
   try {
     if (said.at("fortran_order").get<bool>()) return "columns first (Fortran order)";
     return said.at("descr").get<std::string>() + " " + shape_text(said.at("shape"));
-  } catch (const nlohmann::json::exception&) {
+  } catch (const json::exception&) {
     return "no header of NumPy's";
   }
 }
@@ -147,14 +148,14 @@ Result<nlohmann::json> timed(Executor& device, const runtime::Call& call) {
   const runtime::Samples& ours = samples[0];
   runtime::Noise noise = watch.since_start();
   noise.spread = runtime::spread_of(ours.us);
-  nlohmann::json json;
-  json["device"] = device.info().name;
-  json["us"] = ours.median_us;
-  json["low_us"] = ours.low_us;
-  json["high_us"] = ours.high_us;
-  json["samples"] = ours.us.size();
-  json["machine"] = runtime::to_json(noise);
-  return json;
+  json record;
+  record["device"] = device.info().name;
+  record["us"] = ours.median_us;
+  record["low_us"] = ours.low_us;
+  record["high_us"] = ours.high_us;
+  record["samples"] = ours.us.size();
+  record["machine"] = runtime::to_json(noise);
+  return record;
 }
 
 // What holds a bundle's kernels while they run, and the executor that lends it memory.
@@ -206,21 +207,21 @@ Result<Answer> run_bundle(const Flags& flags) {
     WARPLOOM_CHECK(device.upload(buffers[i], bytes.data(), tensor.bytes()));
   }
   WARPLOOM_TRY(const runtime::Call call, bundle->bind(addresses));
-  WARPLOOM_TRY(nlohmann::json json, timed(device, call));
+  WARPLOOM_TRY(json record, timed(device, call));
   WARPLOOM_CHECK(make_folders(flags.out));
-  json["bundle"] = flags.bundle;
-  json["sandbox"] = hold.text();
-  if (bundle->prepare_us > 0) json["prepare_us"] = bundle->prepare_us;
+  record["bundle"] = flags.bundle;
+  record["sandbox"] = hold.text();
+  if (bundle->prepare_us > 0) record["prepare_us"] = bundle->prepare_us;
   for (size_t i = inputs; i < bundle->tensors.size(); ++i) {
     const BufferSpec& tensor = *bundle->tensors[i];
     std::string bytes(tensor.bytes(), '\0');
     WARPLOOM_CHECK(device.download(buffers[i], bytes.data(), tensor.bytes()));
     const fs::path& path = paths[i - inputs];
     WARPLOOM_CHECK(write_tensor(path, tensor, bytes));
-    json["outputs"][tensor.name] = path.string();
-    json["files"].push_back({{"tensor", tensor.name}, {"path", path.string()}});
+    record["outputs"][tensor.name] = path.string();
+    record["files"].push_back({{"tensor", tensor.name}, {"path", path.string()}});
   }
-  return Answer{json, text_of("run", json)};
+  return Answer{record, text_of("run", record)};
 }
 
 // The words of this program that run a bundle as `flags` say, in the process that they start.
@@ -261,10 +262,10 @@ Result<Answer> run_apart(const Flags& flags) {
   constexpr size_t kMostAnswer = size_t{64} << 20;
   WARPLOOM_TRY(const ProcessResult ended,
                run_process(words_of(flags), {.time = kLongest, .output_bytes = kMostAnswer}));
-  const auto json = nlohmann::json::parse(ended.out, nullptr, false);
-  if (ended.signal != 0 || ended.timed_out || !json.is_object()) return fault_of(flags, ended);
-  if (json.contains("error")) return fail(error_from_json(json["error"]));
-  return Answer{json, text_of("run", json)};
+  const auto record = json::parse(ended.out, nullptr, false);
+  if (ended.signal != 0 || ended.timed_out || !record.is_object()) return fault_of(flags, ended);
+  if (record.contains("error")) return fail(error_from_json(record["error"]));
+  return Answer{record, text_of("run", record)};
 }
 }  // namespace
 

@@ -41,6 +41,7 @@ namespace {
 using graph::Graph;
 using kernels::FamilyPtr;
 using kernels::KernelConfig;
+using nlohmann::json;
 using target::Capabilities;
 using tile::Program;
 using vendor::VendorProblem;
@@ -56,21 +57,21 @@ struct Flags {
   int region = 1;
 };
 
-nlohmann::json json_of(const kernels::Family& family) {
+json json_of(const kernels::Family& family) {
   const kernels::Space space = family.space();
-  nlohmann::json fields = nlohmann::json::array();
+  json fields = json::array();
   const kernels::ConfigType& type = family.type();
   for (const auto& field : space.fields) {
     const kernels::FieldInfo& info = type.fields[*type.find(field.name)];
-    nlohmann::json values = nlohmann::json::array();
+    json values = json::array();
     for (const int64_t value : field.values) values.push_back(info.json_of(value));
-    nlohmann::json row;
+    json row;
     row["name"] = field.name;
     row["values"] = std::move(values);
     row["meaning"] = field.meaning;
     fields.push_back(std::move(row));
   }
-  nlohmann::json out;
+  json out;
   out["family"] = space.family;
   out["size"] = space.size();
   out["fields"] = std::move(fields);
@@ -100,9 +101,9 @@ struct Chosen {
   KernelConfig config;
 };
 
-Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string text) {
-  nlohmann::json object = {{"file", flags.file}, {"what", flags.what}};
-  object.update(json);
+Answer answer_of(const Flags& flags, const json& record, std::string text) {
+  json object = {{"file", flags.file}, {"what", flags.what}};
+  object.update(record);
   return {object, std::move(text)};
 }
 
@@ -114,9 +115,7 @@ struct Shown {
   Capabilities capabilities;
   plan::Partition partition;
 
-  nlohmann::json record() const {
-    return {{"target", capabilities.arch}, {"track", name_of(track)}};
-  }
+  json record() const { return {{"target", capabilities.arch}, {"track", name_of(track)}}; }
 
   std::vector<std::string> families_of(const plan::Region& region) const {
     std::vector<std::string> names;
@@ -129,10 +128,10 @@ struct Shown {
 
 // The regions, each with the families that cover it.
 Answer show_regions(const Flags& flags, const Shown& shown) {
-  nlohmann::json regions = nlohmann::json::array();
+  json regions = json::array();
   for (const plan::Region& region : shown.partition.regions) {
     const std::string& stored = region.tensors[region.graph.outputs[0]];
-    nlohmann::json row;
+    json row;
     row["number"] = regions.size() + 1;
     row["name"] = region.graph.name;
     row["output"] = stored;
@@ -142,15 +141,15 @@ Answer show_regions(const Flags& flags, const Shown& shown) {
     row["graph"] = to_text(region.graph);
     regions.push_back(std::move(row));
   }
-  nlohmann::json json = shown.record();
-  json["regions"] = std::move(regions);
-  return answer_of(flags, json, text_of("regions", json));
+  json record = shown.record();
+  record["regions"] = std::move(regions);
+  return answer_of(flags, record, text_of("regions", record));
 }
 
 // What each region would be timed beside, before anything runs.
 Answer show_references(const Flags& flags, const Shown& shown) {
   const Engine engine = shown.capabilities.gpu ? Engine::cuda : Engine::cpu;
-  nlohmann::json regions = nlohmann::json::array();
+  json regions = json::array();
   std::string text;
   int number = 0;
   for (const plan::Region& region : shown.partition.regions) {
@@ -161,7 +160,7 @@ Answer show_references(const Flags& flags, const Shown& shown) {
     const std::string reference = vendor::expected_reference(problem, engine);
     std::vector<std::string> calls;
     for (const vendor::Step& step : problem.steps) calls.push_back(words_of(step));
-    nlohmann::json row;
+    json row;
     row["number"] = number;
     row["name"] = region.graph.name;
     row["reference"] = reference;
@@ -170,21 +169,21 @@ Answer show_references(const Flags& flags, const Shown& shown) {
     text += fmt::format("{:>3}  {}\n       {}\n", number, region.graph.name, reference);
   }
   const bool several = regions.size() > 1;
-  nlohmann::json json = shown.record();
-  json["regions"] = std::move(regions);
+  json record = shown.record();
+  record["regions"] = std::move(regions);
   if (several) {
     const VendorProblem problem = vendor::match(shown.given, shown.track);
     const std::string whole = vendor::expected_reference(problem, engine);
-    json["whole"] = whole;
+    record["whole"] = whole;
     text += fmt::format("the whole model at once\n       {}\n", whole);
   }
-  return answer_of(flags, json, text);
+  return answer_of(flags, record, text);
 }
 
 // The command line that profiles a bundle's kernels, as data and to be copied.
 Result<Answer> show_profile(const Flags& flags) {
   std::filesystem::path path = flags.file;
-  WARPLOOM_TRY(const nlohmann::json plan, read_plan(path));
+  WARPLOOM_TRY(const json plan, read_plan(path));
   WARPLOOM_TRY(const LaunchList list, launch_list_from_json(plan["launch_list"]));
   if (list.engine != Engine::cuda)
     return fail({ErrorCode::kFlagsContradict, "ncu profiles kernels of a GPU", flags.file,
@@ -216,25 +215,25 @@ Result<KernelConfig> default_config(const kernels::Region& region,
 
 Answer show_space(const Flags& flags, const kernels::Region& region, const std::string& target,
                   const Capabilities& capabilities) {
-  nlohmann::json json = {{"target", target}, {"families", nlohmann::json::array()}};
+  json record = {{"target", target}, {"families", json::array()}};
   for (const auto& family : kernels::families_for(region, capabilities))
-    json["families"].push_back(json_of(*family));
-  return answer_of(flags, json, text_of("space", json));
+    record["families"].push_back(json_of(*family));
+  return answer_of(flags, record, text_of("space", record));
 }
 
 // The tile programs under a schedule and, where `layouts` are asked for, what synthesis makes of
 // them. Both are added to what is there.
-Status add_programs(nlohmann::json& json, std::string& text, const std::vector<Program>& programs,
+Status add_programs(json& record, std::string& text, const std::vector<Program>& programs,
                     const Capabilities& capabilities, bool layouts) {
   for (const Program& program : programs) {
     const std::string printed = tile::print(program);
-    json["programs"].push_back(printed);
+    record["programs"].push_back(printed);
     text += printed + "\n";
     if (!layouts) continue;
     WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities));
     for (const auto& solution : lowered.solutions)
-      json["instructions"].push_back(instructions(program, solution));
-    json["solutions"].push_back(alternatives(program, lowered.solutions));
+      record["instructions"].push_back(instructions(program, solution));
+    record["solutions"].push_back(alternatives(program, lowered.solutions));
     text += layouts_text(program, lowered);
   }
   return ok();
@@ -267,23 +266,25 @@ Result<Answer> show_schedule(const Flags& flags, const kernels::Region& region,
                              const std::string& target, const Capabilities& capabilities) {
   WARPLOOM_TRY(const Chosen chosen, chosen_of(flags.schedule, region, capabilities));
   const KernelConfig& config = chosen.config;
-  nlohmann::json json;
-  json["target"] = target;
-  json["track"] = name_of(region.track);
-  json["schedule"] = config.text();
+  json record;
+  record["target"] = target;
+  record["track"] = name_of(region.track);
+  record["schedule"] = config.text();
   std::string text = "// " + config.text() + "\n";
   if (flags.what == "program" || flags.what == "layouts") {
     WARPLOOM_TRY(const kernels::Family::Programs built, chosen.family->programs(config));
-    WARPLOOM_CHECK(add_programs(json, text, built.programs, capabilities, flags.what == "layouts"));
-    return answer_of(flags, json, text);
+    WARPLOOM_CHECK(
+        add_programs(record, text, built.programs, capabilities, flags.what == "layouts"));
+    return answer_of(flags, record, text);
   }
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, config, capabilities));
-  json["predicted_us"] = list.predicted_us;
+  record["predicted_us"] = list.predicted_us;
   if (flags.what == "cost")
-    return answer_of(flags, json, fmt::format("{}predicted {:.1f} us\n", text, list.predicted_us));
+    return answer_of(flags, record,
+                     fmt::format("{}predicted {:.1f} us\n", text, list.predicted_us));
   for (const Kernel& kernel : list.kernels) text += source_text(kernel);
-  json["launch_list"] = to_json(list);
-  return answer_of(flags, json, text);
+  record["launch_list"] = to_json(list);
+  return answer_of(flags, record, text);
 }
 
 // The target's name as it was given; of `auto` what it stands for.

@@ -35,6 +35,7 @@
 namespace warploom::cli {
 namespace {
 using graph::Graph;
+using nlohmann::json;
 using verify::Evaluator;
 using verify::Verdict;
 
@@ -73,9 +74,9 @@ struct Bench {
 };
 
 // What was said of the model when the plan was made, behind what is said now.
-std::vector<std::string> said_of_model(const nlohmann::json& plan, const char* key,
+std::vector<std::string> said_of_model(const json& plan, const char* key,
                                        std::vector<std::string> now) {
-  for (const auto& said : plan.value(key, nlohmann::json::array()))
+  for (const auto& said : plan.value(key, json::array()))
     now.push_back(said.is_string() ? said.get<std::string>() : said.dump());
   return now;
 }
@@ -86,7 +87,7 @@ Status open_plan(const Flags& flags, Bench& bench) {
                  "an ONNX model", "nothing", "name the model with --problem"});
   std::error_code ignored;
   bench.whole_bundle = flags.whole_bundle && fs::is_directory(bench.path, ignored);
-  WARPLOOM_TRY(const nlohmann::json plan, read_plan(bench.path));
+  WARPLOOM_TRY(const json plan, read_plan(bench.path));
   const auto held = plan.find("model");
   if (flags.model.empty() && (held == plan.end() || !held->is_string()))
     return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", bench.path.string(),
@@ -172,21 +173,21 @@ Result<Verdict> judged(Bench& bench, const verify::Request& request) {
 }
 
 // A verdict with what people read of it: its times, in turns with the reference where there is one.
-nlohmann::json told(const Bench& bench, const Flags& flags, const Verdict& verdict) {
+json told(const Bench& bench, const Flags& flags, const Verdict& verdict) {
   const verify::Ready& ready = bench.evaluator->ready();
-  nlohmann::json json = verify::to_json(verdict);
-  nlohmann::json reference;
+  json record = verify::to_json(verdict);
+  json reference;
   if (!ready.reference.empty()) reference = ready.reference;
-  json[flags.problem.empty() ? "plan" : "kernel"] = bench.path.string();
-  json["device"] = ready.device;
-  json["seed"] = bench.seed;
-  json["environment"] = ready.environment;
-  json["reference"] = reference;
-  json["best_us"] = json["median_us"];
-  json["best_interval_us"] = {json["low_us"], json["high_us"]};
-  json["reference_interval_us"] = {json["reference_low_us"], json["reference_high_us"]};
-  json.update(search::against_bound(bench.bound, verdict.median_us));
-  return json;
+  record[flags.problem.empty() ? "plan" : "kernel"] = bench.path.string();
+  record["device"] = ready.device;
+  record["seed"] = bench.seed;
+  record["environment"] = ready.environment;
+  record["reference"] = reference;
+  record["best_us"] = record["median_us"];
+  record["best_interval_us"] = {record["low_us"], record["high_us"]};
+  record["reference_interval_us"] = {record["reference_low_us"], record["reference_high_us"]};
+  record.update(search::against_bound(bench.bound, verdict.median_us));
+  return record;
 }
 
 Result<Answer> judge_again(Flags flags) {
@@ -202,13 +203,13 @@ Result<Answer> judge_again(Flags flags) {
   request.min_samples = 10;
   request.candidate_limit_ms = 1e3 * flags.limit_seconds;
   WARPLOOM_TRY(const Verdict verdict, judged(bench, request));
-  nlohmann::json json = told(bench, flags, verdict);
-  json["judged"] = nullptr;
-  if (!bench.file.empty()) json["judged"] = bench.file;
-  json["whole_bundle"] = bench.whole_bundle;
-  json["built_not_judged"] = nlohmann::json::array();
-  if (bench.whole_bundle) json["built_not_judged"] = export_::built_in(bench.path.parent_path());
-  return Answer{json, text_of("verdict", search::with_words(json))};
+  json record = told(bench, flags, verdict);
+  record["judged"] = nullptr;
+  if (!bench.file.empty()) record["judged"] = bench.file;
+  record["whole_bundle"] = bench.whole_bundle;
+  record["built_not_judged"] = json::array();
+  if (bench.whole_bundle) record["built_not_judged"] = export_::built_in(bench.path.parent_path());
+  return Answer{record, text_of("verdict", search::with_words(record))};
 }
 
 Result<Answer> time_again(Flags flags) {
@@ -223,8 +224,8 @@ Result<Answer> time_again(Flags flags) {
   request.timing_ms = 1e3 * flags.seconds;
   request.candidate_limit_ms = 60'000;
   WARPLOOM_TRY(const Verdict verdict, judged(bench, request));
-  const nlohmann::json json = told(bench, flags, verdict);
-  return Answer{json, text_of("times", search::with_words(json))};
+  const json record = told(bench, flags, verdict);
+  return Answer{record, text_of("times", search::with_words(record))};
 }
 
 // A command on a bundle, or on a file of kernels and its problem, without its name and help.
@@ -249,7 +250,7 @@ Command judging_command(const std::shared_ptr<Flags>& flags, Result<Answer> (*ac
 }  // namespace
 
 Result<nlohmann::json> read_plan(fs::path& path) {
-  WARPLOOM_TRY(nlohmann::json plan, runtime::read_plan(path, {"launch_list", "track"}));
+  WARPLOOM_TRY(json plan, runtime::read_plan(path, {"launch_list", "track"}));
   if (plan["track"].is_string() && track_named(plan["track"].get<std::string>())) return plan;
   return runtime::unfit_plan(path, "an unknown track");
 }

@@ -22,6 +22,7 @@
 
 namespace warploom::onnx_import {
 namespace {
+using onnx::AttributeProto;
 using onnx::NodeProto;
 
 constexpr int64_t kPresent = 13;  // the operator set that converted nodes are of

@@ -28,6 +28,7 @@ using graph::Attribute;
 using graph::Graph, graph::Node, graph::OpKind, graph::Tensor, graph::TensorId;
 using graph::kAbsent;
 using graph::TensorInfo;
+using onnx::AttributeProto;
 using onnx::ModelProto;
 using onnx::NodeProto;
 using onnx::TensorProto;

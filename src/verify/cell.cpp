@@ -26,6 +26,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "cpu/pool.h"
@@ -34,7 +35,6 @@
 #include "verify/cell_watch.h"
 #include "verify/cores.h"
 #include "verify/traced.h"
-#include "base/casts.h"
 
 namespace warploom::verify {
 namespace {

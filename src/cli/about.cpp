@@ -68,7 +68,7 @@ std::string cpu_text(const target::Capabilities& cpu) {
 }
 
 std::string gpu_text(const std::unique_ptr<Executor>& gpu) {
-  const runtime::DeviceInfo& info = gpu->info();
+  const auto& info = gpu->info();
   const double gib = as_double(info.memory_bytes) / 0x1p30;
   return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", info.name, info.arch, info.num_sms,
                      gib);

@@ -34,7 +34,7 @@ using tile::TensorId;
 std::string reason_text(const Program& program, const Solution& solution, TensorId id) {
   const auto found = solution.reasons.find(id);
   if (found == solution.reasons.end()) return "";
-  const synth::Reason& reason = found->second;
+  const auto& reason = found->second;
   const Statement* by = tile::statement_with(program, reason.by);
   if (!by) return reason.why;
   const std::string statement = tile::print(program, *by);

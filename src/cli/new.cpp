@@ -147,8 +147,8 @@ Result<std::pair<std::string, std::string>> text_and_name(const Flags& flags) {
 
 // Every function and operator whose name or group holds the word.
 Answer list_functions(const std::string& word) {
-  nlohmann::json groups = nlohmann::json::array();
-  nlohmann::json rows = nlohmann::json::array();
+  auto groups = nlohmann::json::array();
+  auto rows = nlohmann::json::array();
   const auto has_word = [&](const std::string& text) { return text.find(word) != text.npos; };
   for (const Spelling& one : catalogue()) {
     if (!has_word(one.name) && !has_word(one.group)) continue;

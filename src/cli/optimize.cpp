@@ -78,7 +78,7 @@ Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
     error.remedy = "give one of them";
     return fail(error);
   }
-  search::Options options = flags.search;
+  auto options = flags.search;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
   const auto strategy = std::ranges::find(kStrategies, flags.strategy);
   options.strategy = static_cast<search::Strategy>(strategy - kStrategies.begin());
@@ -105,7 +105,7 @@ double check_tolerance(const Graph& graph, const search::Outcome& outcome) {
   double bound = 2 * std::max(outcome.verdict.error, outcome.verdict.reference_error);
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const int output = as_int(i);
-    const verify::Tolerance tolerance = verify::tolerance_of(graph, outcome.track, output);
+    const auto tolerance = verify::tolerance_of(graph, outcome.track, output);
     if (std::isfinite(tolerance.frobenius)) bound = std::max(bound, tolerance.frobenius);
   }
   return bound > 0 ? bound : 1e-4;
@@ -138,7 +138,7 @@ void add_weights(BundleInfo& info, const Flags& flags, const Graph& primitive,
     const auto id = primitive.tensor_named(input.name);
     if (id && primitive.tensor(*id).constant) held.push_back(primitive.tensor(*id));
   }
-  const graph::Making making = graph::making_of(open->graph, open->weights, held);
+  const auto making = graph::making_of(open->graph, open->weights, held);
   auto outline = onnx_outline(flags.file, making.carried);
   if (!outline) return;
   info.weights = graph::to_json(making, open->weights);
@@ -226,7 +226,7 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
 
 Command optimize_command() {
   const auto flags = std::make_shared<Flags>();
-  search::Options& search = flags->search;
+  auto& search = flags->search;
   Command command;
   command.name = "optimize";
   command.help = "search for the fastest kernel that is proven right, and write its bundle";

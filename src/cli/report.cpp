@@ -123,7 +123,7 @@ Result<json> program_of(const Program& written, const std::string& region, size_
 // The tile programs behind a region's kernels.
 Status add_programs(Facts& facts, const kernels::Region& region,
                     const kernels::KernelConfig& schedule, const Capabilities& capabilities) {
-  const kernels::FamilyPtr family = kernels::family_for(region, schedule.family(), capabilities);
+  const auto family = kernels::family_for(region, schedule.family(), capabilities);
   if (!family) return ok();
   WARPLOOM_CHECK(family->validate(schedule));
   WARPLOOM_TRY(const auto made, family->programs(schedule));
@@ -140,7 +140,7 @@ double operations_of(const kernels::Region& region, double flops) {
   if (flops > 0) return flops;
   int64_t elements = 0;
   for (const graph::Node& node : region.graph.nodes) {
-    const graph::Tensor& made = region.graph.tensor(node.outputs[0]);
+    const auto& made = region.graph.tensor(node.outputs[0]);
     elements += graph::element_count(made.shape);
   }
   return as_double(elements);
@@ -181,7 +181,7 @@ json region_row(const json& planned, const kernels::Region& region,
   const auto low = report::positive_at(planned, "/best_interval_us/0");
   const auto high = report::positive_at(planned, "/best_interval_us/1");
   row["spread"] = report::json_of(report::spread_of(best, low, high));
-  const kernels::Work work = kernels::work_of(region);
+  const auto work = kernels::work_of(region);
   const double operations = operations_of(region, work.flops);
   row["operations"] = operations;
   row["bytes"] = work.bytes;

@@ -146,7 +146,7 @@ Result<nlohmann::json> timed(Executor& device, const runtime::Call& call) {
   WARPLOOM_TRY(const std::vector<runtime::Samples> samples,
                runtime::measure(device, {{call}}, options));
   const runtime::Samples& ours = samples[0];
-  runtime::Noise noise = watch.since_start();
+  auto noise = watch.since_start();
   noise.spread = runtime::spread_of(ours.us);
   json record;
   record["device"] = device.info().name;

@@ -58,9 +58,9 @@ struct Flags {
 };
 
 json json_of(const kernels::Family& family) {
-  const kernels::Space space = family.space();
+  const auto space = family.space();
   json fields = json::array();
-  const kernels::ConfigType& type = family.type();
+  const auto& type = family.type();
   for (const auto& field : space.fields) {
     const kernels::FieldInfo& info = type.fields[*type.find(field.name)];
     json values = json::array();
@@ -201,7 +201,7 @@ Result<Answer> show_profile(const Flags& flags) {
 // What a search would try first.
 Result<KernelConfig> default_config(const kernels::Region& region,
                                     const Capabilities& capabilities) {
-  const search::SearchSpace catalogue = search::search_space_of(region, capabilities);
+  const auto catalogue = search::search_space_of(region, capabilities);
   search::SearchStrategy proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
   Error error{ErrorCode::kNoSchedule};

@@ -156,8 +156,8 @@ Result<Bench> open(const Flags& flags) {
   WARPLOOM_CHECK(flags.problem.empty() ? from_plan() : open_kernels(flags, bench));
   const std::set<std::string> constants(bench.constants.begin(), bench.constants.end());
   WARPLOOM_CHECK(plan::check_constants(bench.graph, constants));
-  search::Task task = search::make_task({std::move(bench.graph), bench.track}, bench.capabilities,
-                                        bench.seed, constants);
+  auto task = search::make_task({std::move(bench.graph), bench.track}, bench.capabilities,
+                                bench.seed, constants);
   bench.bound = task.bound;
   task.setup.reference = vendor::match_region(task.setup.graph, bench.operators, bench.track);
   catch_interrupts();
@@ -174,7 +174,7 @@ Result<Verdict> judged(Bench& bench, const verify::Request& request) {
 
 // A verdict with what people read of it: its times, in turns with the reference where there is one.
 json told(const Bench& bench, const Flags& flags, const Verdict& verdict) {
-  const verify::Ready& ready = bench.evaluator->ready();
+  const auto& ready = bench.evaluator->ready();
   json record = verify::to_json(verdict);
   json reference;
   if (!ready.reference.empty()) reference = ready.reference;

@@ -59,7 +59,7 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, int64_t 
   std::vector<ValueLoop> loops;
   int64_t stride = 1;
   for (const auto& mode : layout.value) {
-    layout::Coord step = mode.step;
+    auto step = mode.step;
     const int64_t left = std::max<int64_t>(1, vector / stride);  // of the vector
     const int64_t inside = std::min(mode.extent, left);
     for (auto& s : step) s *= inside;

@@ -253,7 +253,7 @@ void SyncPass::visit(StatementId id, const If& branch) {
 
 // Registers and memory.
 void SyncPass::visit(StatementId id, const Copy& copy) {
-  const synth::Sides sides = synth::sides_of(program_, copy);
+  const auto sides = synth::sides_of(program_, copy);
   if (!sides.shared || (sides.registers && is_stage(sides.shared->tensor))) return;
   const TensorId shared = sides.shared->tensor;
   const SyncPlace here{id, SyncPart::inside};
@@ -273,7 +273,7 @@ void SyncPass::visit(StatementId id, const Copy& copy) {
 }
 
 void SyncPass::visit(StatementId id, const ConvertLayout&) {
-  const synth::InstructionChoice& choice = analysis_.solution.choices.at(id);
+  const auto& choice = analysis_.solution.choices.at(id);
   if (choice.scratch.dims.empty()) return;
   through_shared(id, 0, {SharedPlace::Kind::convert_scratch, choice.scratch_offset});
 }

@@ -68,7 +68,7 @@ Parts cut(const Index& index, int64_t at, const IndexRanges& ranges) {
   int64_t reach = 0;  // the most that lies below: beyond the boundary a carry may cross it
   for (const Term& term : terms_of(index)) {
     const Index whole = term.whole();
-    const synth::Range range = ranges.of(term.index);
+    const auto range = ranges.of(term.index);
     if (term.factor % at == 0 || whole.known_divisor() % at == 0) {
       parts.high = parts.high + whole / at;
     } else if (const auto number = whole.constant()) {

@@ -106,7 +106,7 @@ struct Samples {
 
 Result<Samples> samples_of(const Graph& graph, std::span<const graph::Bytes> inputs, int output,
                            uint64_t seed, bool whole) {
-  const graph::OutputRows rows = graph::rows_of(graph, output);
+  const auto rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
   Samples samples;
   std::vector<int64_t> first = {0};
@@ -170,7 +170,7 @@ class CheckData {
   Drawn drawn_for(const BufferSpec& input, const InputRole& role, bool held) const {
     Drawn from{.scale = verify::weight_scale(role.terms, 0, 0.577, input.dtype)};
     if (held) return from;
-    const graph::Range range = graph::range_in(ranges_, input.name);
+    const auto range = graph::range_in(ranges_, input.name);
     from.positive = role.variance || (range.low == 0 && !std::isfinite(range.high));
     from.lattice = verify::lattice_of(input.dtype, range);
     // Of divisors those above 0 alone.

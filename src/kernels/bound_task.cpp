@@ -130,7 +130,7 @@ Result<Kernel> BoundTask::kernel_of(const Synthesized& made, size_t number) cons
 Result<LaunchList> BoundTask::build(const KernelConfig& config) const {
   SynthesizedPtr made = take(config.text());
   if (!made) WARPLOOM_TRY(made, synthesized(config));
-  const graph::Graph& graph = region_.graph;
+  const auto& graph = region_.graph;
   LaunchList list;
   list.engine = capabilities_.gpu ? Engine::cuda : Engine::cpu;
   list.arch = capabilities_.arch;

@@ -158,7 +158,7 @@ TensorTile::TensorTile(KernelBuilder& draft, const std::string& name, const Loop
 }
 
 void TensorTile::declare_gather_indices() {
-  const graph::TensorInfo& indices = access_.gather_indices;
+  const auto& indices = access_.gather_indices;
   if (draft_->gather_indices.contains(indices.name)) return;
   const std::string own = fmt::format("I{}", draft_->gather_indices.size());
   draft_->buffers[own] = indices.name;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include "base/casts.h"
 #include "graph/graph.h"
 #include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
@@ -45,7 +46,7 @@ void AxisBuilder::request_split(size_t axis, int64_t inner) {
   Shape& sizes = splits_[origin.request];
   if (sizes.empty()) sizes = {axes_[axis]};
   sizes[origin.part] /= inner;
-  sizes.insert(sizes.begin() + static_cast<ptrdiff_t>(origin.part) + 1, inner);
+  sizes.insert(sizes.begin() + as_int64(origin.part) + 1, inner);
   split_requested_ = true;
 }
 

@@ -65,7 +65,7 @@ int64_t Access::stride(size_t axis) const {
 }
 
 void Access::erase(size_t dim) {
-  const auto where = static_cast<ptrdiff_t>(dim);
+  const auto where = as_int64(dim);
   shape.erase(shape.begin() + where);
   strides.erase(strides.begin() + where);
   at.erase(at.begin() + where);

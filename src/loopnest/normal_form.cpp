@@ -97,7 +97,7 @@ struct AxisPair {
 };
 
 void erase_axis(Affine& affine, size_t axis) {
-  affine.steps.erase(affine.steps.begin() + static_cast<ptrdiff_t>(axis));
+  affine.steps.erase(affine.steps.begin() + as_int64(axis));
 }
 
 // The dimension of an access whose coordinate is the index along an axis, and whose size is that of
@@ -151,7 +151,7 @@ void merge(Access& access, const AxisPair& axes) {
 
 void merge(Expr& value, const AxisPair& axes) {
   erase_axis(value.at, axes.outer);
-  value.varies.erase(value.varies.begin() + static_cast<ptrdiff_t>(axes.outer));
+  value.varies.erase(value.varies.begin() + as_int64(axes.outer));
   std::erase(value.axes, axes.outer);
   for (size_t& axis : value.axes)
     if (axis > axes.outer) --axis;
@@ -169,7 +169,7 @@ void merge_axes(LoopNest& nest, size_t outer) {
   for (Access* const access : accesses) merge(*access, axes);
   for (Expr& value : nest.values) merge(value, axes);
   nest.axes[axes.inner()] *= axes.outer_size;
-  nest.axes.erase(nest.axes.begin() + static_cast<ptrdiff_t>(outer));
+  nest.axes.erase(nest.axes.begin() + as_int64(outer));
 }
 
 // Whether a coordinate may leave its dimension, or goes backwards, or is looked up.

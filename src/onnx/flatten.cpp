@@ -320,7 +320,7 @@ class Flattener {
     }
     for (const std::string& name : made) name_within(prefix, name, how);
     for (const auto& initializer : branch.initializer()) {
-      onnx::TensorProto& own = flat_.own.emplace_back(initializer);
+      auto& own = flat_.own.emplace_back(initializer);
       const std::string name = fresh(prefix + "/" + initializer.name());
       how.names[initializer.name()] = name;
       own.set_name(name);

@@ -107,7 +107,7 @@ Result<std::map<std::string, SpelledValue>> bound(const Context& context, const 
     if (is_number(value) && parameter.takes == Takes::list) value = List{std::get<double>(value)};
     const auto* const tensor = std::get_if<TensorValue>(&value);
     if (tensor != nullptr && parameter.rank > 0) {
-      const graph::Shape& shape = context.writer.tensor(tensor->id).shape;
+      const auto& shape = context.writer.tensor(tensor->id).shape;
       if (std::ssize(shape) != parameter.rank) {
         const std::string message = fmt::format("{} has a wrong number of axes", parameter.name);
         const std::string expected =

@@ -229,7 +229,7 @@ Result<SpelledValue> call_built_in(Context& context, const std::string& name, Pl
     const std::string found = fmt::format("{} operands", given.size());
     return context.wrong(place, "wrong operands", expected, found);
   }
-  const graph::Shape shape = context.writer.tensor(tensor->id).shape;
+  const auto shape = context.writer.tensor(tensor->id).shape;
   const size_t rank = shape.size();
   if (name == "rank") return as_double(rank);
   std::vector<size_t> axes;

@@ -63,7 +63,7 @@ void store(AttributeProto& to, const std::vector<int64_t>& values) {
 
 // The arity that infer() checks before a node's rule.
 Status check_arity(OpKind op, const std::vector<TensorId>& inputs) {
-  const graph::Operator& row = graph::operator_of(op);
+  const auto& row = graph::operator_of(op);
   const auto count = as_int(inputs.size());
   const auto first_absent = std::ranges::find(inputs, kAbsent) - inputs.begin();
   const bool count_fits = count >= row.min_inputs && count <= row.max_inputs;

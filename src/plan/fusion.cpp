@@ -85,7 +85,7 @@ class Legality {
   bool interleaves(const Groups& groups, int n) const {
     constexpr int64_t kFew = 8;
     if (groups.node(n).op != OpKind::Transpose) return false;
-    const graph::Shape& shape = graph_.tensor(groups.stored(n)).shape;
+    const auto& shape = graph_.tensor(groups.stored(n)).shape;
     return shape.back() <= kFew;
   }
 
@@ -202,7 +202,7 @@ class Fuser {
   }
 
   Result<Partition> regions() {
-    const graph::Ranges ranges = graph::ranges_of(graph_);
+    const auto ranges = graph::ranges_of(graph_);
     Partition out;
     for (const Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
     for (const auto& [root, nodes] : groups_.all()) {

@@ -56,7 +56,7 @@ class Linker {
       const std::string& own = region.graph.tensors[t].name;
       const std::string& memory = partition_.storage.at(region.tensors[t]);
       buffers[own] = memory;
-      const graph::Tensor& tensor = whole_.tensor(*whole_.tensor_named(memory));
+      const auto& tensor = whole_.tensor(*whole_.tensor_named(memory));
       const bool is_input = contains(list.inputs, own, &BufferSpec::name);
       const bool is_output = contains(region.graph.outputs, static_cast<TensorId>(t));
       if (!is_input && !is_output) continue;

@@ -160,7 +160,7 @@ void add_ranges(Region& region, const Ranges& whole) {
   const Ranges own = graph::ranges_of(region.graph);
   for (const TensorId id : region.graph.inputs) {
     const std::string& name = region.graph.tensor(id).name;
-    const graph::Range range = graph::range_in(whole, region.tensors[as_size(id)]);
+    const auto range = graph::range_in(whole, region.tensors[as_size(id)]);
     if (range == graph::range_in(own, name)) continue;
     region.ranges[name] = range;
     region.identity += fmt::format("{}: {}\n", name, graph::to_text(range));

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 #include <tl/expected.hpp>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "codegen/launch_list.h"
@@ -58,7 +59,7 @@ Status pass_gate(const LaunchList& list, const Binary& binary, const LoadOptions
   if (options.trusted) return ok();
   for (size_t i = 0; i < list.kernels.size(); ++i) {
     const auto first = std::ranges::find(binary.images, binary.images[i]);
-    if (first - binary.images.begin() != static_cast<std::ptrdiff_t>(i)) continue;
+    if (first - binary.images.begin() != as_int64(i)) continue;
     WARPLOOM_TRY(const std::string image, read_file(binary.images[i]));
     WARPLOOM_CHECK(options.gate(image, list.kernels[i].name));
   }

@@ -115,7 +115,7 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
     launch.allocations.push_back(std::move(memory));
   }
   launch.args = args.data();
-  const emulator::Report report = emulator::run(launch);
+  const auto report = emulator::run(launch);
   for (const Argument& arg : kernel.args)
     spaces[arg.buffer].initialised = true;  // what was left out shows as poison in the numbers
   if (report.deadlock)

@@ -278,7 +278,7 @@ void GraphSearch::compile_as_one(const LaunchList& list) const {
 Status GraphSearch::judge(Outcome& out) {
   say("judging the joined plan whole");
   compile_as_one(out.list);
-  verify::Setup setup = whole_.setup;
+  auto setup = whole_.setup;
   setup.seed ^= kFreshSeed;
   verify::Ready ready;
   const double seconds = std::max(0.5, budget_.left());

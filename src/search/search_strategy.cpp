@@ -279,7 +279,7 @@ std::optional<KernelConfig> SearchStrategy::next() {
   if (queue_.empty()) return std::nullopt;
   const size_t best = most_promising();
   KernelConfig out = std::move(queue_[best]);
-  queue_.erase(queue_.begin() + static_cast<ptrdiff_t>(best));
+  queue_.erase(queue_.begin() + as_int64(best));
   return out;
 }
 }  // namespace warploom::search

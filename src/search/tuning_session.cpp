@@ -155,7 +155,7 @@ Status TuningSession::prepare() {
 Status TuningSession::resume() {
   WARPLOOM_TRY(std::vector<Remembered> all, archive_.resume());
   for (Remembered& one : all) {
-    const kernels::KernelConfig config = one.candidate.config;
+    const auto config = one.candidate.config;
     if (one.candidate.judged_here) {
       answered_.emplace(config.text(), std::move(one.candidate));
       continue;
@@ -280,7 +280,7 @@ Status TuningSession::measure_finalists() {
   for (size_t i = 0; i < finalists; ++i) {
     if (budget_.left() <= budget_.last_round() + budget_.judgement()) return ok();
     if (options_.is_interrupted()) return ok();
-    verify::Request request = quick();
+    auto request = quick();
     request.beside_reference = true;
     request.min_samples = 5;
     request.max_samples = 100;
@@ -297,7 +297,7 @@ Status TuningSession::measure_finalists() {
 Status TuningSession::promote_best() {
   evaluator_.reset();  // its memory is wanted
   enter("judging the best whole, in a fresh process");
-  verify::Setup fresh = task_.setup;
+  auto fresh = task_.setup;
   fresh.seed = options_.seed ^ kFreshSeed;
   fresh.time_reference = false;
   if (fresh.reference) fresh.reference->chosen = archive_.ready().reference_choice;
@@ -305,12 +305,12 @@ Status TuningSession::promote_best() {
   for (Candidate& candidate : candidates_) {
     if (options_.is_interrupted()) return ok();
     const double limit_ms = std::max(10'000.0, quick().candidate_limit_ms);
-    verify::Request request = whole_request({}, budget_.left(), limit_ms);
+    auto request = whole_request({}, budget_.left(), limit_ms);
     request.reference_known_us = archive_.reference_known_us();
     WARPLOOM_CHECK(judging_.promote(candidate, built(candidate), judge, request));
     if (!candidate.promoted) continue;
     best_us_ = candidate.verdict.median_us;
-    archive::Run& run = archive_.run();
+    auto& run = archive_.run();
     run.best = candidate.config.text();
     // The pair that is told is of one run.
     const double reference_us = candidate.verdict.reference_us;
@@ -380,7 +380,7 @@ Result<Outcome> TuningSession::conclude() {
 
 void TuningSession::report() const {
   if (!options_.on_progress) return;
-  const archive::Run& run = archive_.run();
+  const auto& run = archive_.run();
   Progress progress;
   progress.seconds = budget_.spent();
   progress.budget_seconds = options_.budget_seconds;

@@ -172,7 +172,7 @@ bool CostModel::is_load(const Statement& statement) const {
 
 // Whether nothing but loads and fills comes between statement i and a Consume.
 bool CostModel::is_before_consume(const Body& body, size_t i) const {
-  const auto here = body.begin() + static_cast<ptrdiff_t>(i);
+  const auto here = body.begin() + as_int64(i);
   const auto is_filler = [&](const Statement& s) { return is_load(s) || s.is<Fill>(); };
   const auto next = std::find_if_not(here, body.end(), is_filler);
   return next != body.end() && next->is<Consume>();

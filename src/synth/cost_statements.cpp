@@ -205,7 +205,7 @@ Work CostModel::cost_of(const Statement& statement, const Copy& node, int thread
     work.chain = waiting + std::max(work.l2_bytes / rates_.l2_bytes, work.issue / 4);
     return work;
   }
-  const layout::MemoryLayout& shared = solution_.shared.at(memory.tensor);
+  const auto& shared = solution_.shared.at(memory.tensor);
   const bool matrix = choice.by(Method::ldmatrix);
   const double bytes = shared.element_bits / 8.0;
   const double width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access

@@ -18,7 +18,7 @@ constexpr int kMostBits = 32;
 
 // (thread bits, then value bits) → bits of the element's number in the tile.
 std::optional<layout::BitMatrix> elements_of(const TvLayout& layout) {
-  const layout::MemoryLayout row_major = layout::dense(layout.tile, layout.tile.size() - 1, 1);
+  const auto row_major = layout::dense(layout.tile, layout.tile.size() - 1, 1);
   return bit_matrix(layout, row_major);
 }
 }  // namespace

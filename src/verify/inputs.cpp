@@ -427,7 +427,7 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, ui
   const bool without_zeros = row.shape == Shape::ties && avoids_zeros(graph);
   std::vector<Stream> streams;
   for (size_t i = 0; i < roles.size(); ++i) {
-    const graph::Tensor& input = graph.tensor(graph.inputs[i]);
+    const auto& input = graph.tensor(graph.inputs[i]);
     const Dtype dtype = input.dtype;
     // One in 1024 is so much larger; most of the short sums have none.
     const double some = std::sqrt(std::min(1.0, as_double(roles[i].terms) / 1024));

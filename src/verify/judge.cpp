@@ -107,7 +107,7 @@ Result<int64_t> await_memory(const std::function<Result<int64_t>()>& free_memory
 }
 
 Result<Ready> Judge::prepare() {
-  const graph::Graph& graph = setup_.graph;
+  const auto& graph = setup_.graph;
   WARPLOOM_TRY(device_, Executor::open(setup_.engine));
   if (setup_.engine == Engine::cpu) {
     here_ = std::move(device_);
@@ -134,7 +134,7 @@ Result<Ready> Judge::prepare() {
     truth_options_.products = gpu_products();
   WARPLOOM_CHECK(reserve_memory());
   WARPLOOM_TRY(outputs_, make_outputs(*device_));
-  const runtime::DeviceInfo& info = device_->info();
+  const auto& info = device_->info();
   Ready ready{info.name, info.arch, info.driver};
   if (!setup_.reference) return ready;
 

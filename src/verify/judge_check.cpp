@@ -58,7 +58,7 @@ Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) 
 
 Result<bool> Judge::is_unchanged(size_t input, const Set& set, bool whole) {
   constexpr size_t kPlaces = 4;
-  const runtime::Buffer& data = set.inputs->tensors[input].data;
+  const auto& data = set.inputs->tensors[input].data;
   const std::vector<uint64_t>& hashes = set.inputs->hashes[input];
   const int64_t small = setup_.engine == Engine::cpu ? kScanBytes : kPiece;
   const bool all = whole || data.bytes() <= small;
@@ -174,13 +174,13 @@ Status Judge::against_vendor(const Set& set) {
   if (!by_libraries_ || output_bytes_ > kScanBytes) return ok();
   WARPLOOM_CHECK(run(vendor_, set));
   for (size_t n = 0; n < set.outputs.size(); ++n) {
-    const graph::Tensor& tensor = output(n);
+    const auto& tensor = output(n);
     // Both are within their bounds of the truth; a run of few elements may be several times worse
     // than the whole.
     const double bound = 16 * std::max({tolerances_[n].frobenius, set.inputs->vendor_error, 1e-6});
     if (!is_float(tensor.dtype) || !std::isfinite(bound)) continue;
-    const runtime::Buffer& ours = set.outputs[n].data;
-    const runtime::Buffer& vendors = set.vendor_outputs[n].data;
+    const auto& ours = set.outputs[n].data;
+    const auto& vendors = set.vendor_outputs[n].data;
     WARPLOOM_TRY(const std::byte* const mine, on_host(ours, 0, ours.bytes(), copy_));
     WARPLOOM_TRY(const std::byte* const theirs,
                  on_host(vendors, 0, vendors.bytes(), vendors_copy_));
@@ -268,7 +268,7 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   }
   const bool everything = held >= evidence.rows;
   for (size_t n = 0; n < seen.size(); ++n) {
-    const runtime::Buffer& data = set.outputs[n].data;
+    const auto& data = set.outputs[n].data;
     const bool scanned = request.whole || data.bytes() <= kScanBytes;
     if (!everything && scanned) WARPLOOM_CHECK(scan_output(seen[n], n, data));
     WARPLOOM_CHECK(accept_output(n, set, seen[n], everything, evidence));
@@ -294,7 +294,7 @@ Status Judge::accept_output(size_t n, const Set& set, const Comparison& seen, bo
   evidence.bound = std::max({evidence.bound, tolerance.frobenius, inputs.vendor_error});
   WARPLOOM_CHECK(accept(seen, tolerance, inputs.vendor_error, place));
   if (everything) return ok();
-  const runtime::Buffer& data = set.outputs[n].data;
+  const auto& data = set.outputs[n].data;
   WARPLOOM_TRY(const bool summed, check_sums(n, data, inputs, inputs.truth, seen, place));
   if (summed) evidence.sums_checked += std::ssize(inputs.truth.sums[n]);
   return ok();

@@ -34,8 +34,8 @@ Status Judge::fill_inputs(Inputs& made, uint64_t seed) {
   made.hashes.clear();
   const auto streams = streams_of(setup_.graph, made.family, seed, setup_.ranges);
   for (size_t i = 0; i < given_.size(); ++i) {
-    const graph::Tensor& tensor = setup_.graph.tensor(given_[i]);
-    runtime::Buffer& data = made.tensors[i].data;
+    const auto& tensor = setup_.graph.tensor(given_[i]);
+    auto& data = made.tensors[i].data;
     if (!data) WARPLOOM_TRY(made.tensors[i], allocate_guarded(*device_, graph::byte_count(tensor)));
     if (setup_.engine == Engine::cuda) made.host[i].resize(data.bytes());
     std::byte* to = made.host[i].data();
@@ -61,7 +61,7 @@ Status Judge::fill_inputs(Inputs& made, uint64_t seed) {
 Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   for (const auto& inputs : kept_)
     if (inputs->family == family) return Set{inputs, outputs_, vendor_outputs_};
-  const graph::Graph& graph = setup_.graph;
+  const auto& graph = setup_.graph;
   auto made = std::make_shared<Inputs>();
   made->family = family;
   const int64_t families = std::ssize(kept_) + 1;

@@ -36,7 +36,7 @@ constexpr size_t kFewSteps = 12;
 // may stand in, too: a library's chain of calls may well round less in some places than any kernel.
 bool is_strict(const VendorProblem& problem) {
   if (problem.steps.size() != 1) return false;
-  const vendor::Operation& only = problem.steps[0].operation;
+  const auto& only = problem.steps[0].operation;
   return std::holds_alternative<vendor::Matmul>(only) ||
          std::holds_alternative<vendor::Softmax>(only);
 }

@@ -82,7 +82,7 @@ struct Steps {
 Steps steps_of(const Graph& graph) {
   Steps steps;
   for (const Node& node : graph.nodes) {
-    const graph::OpClass kind = graph::class_of(node.op);
+    const auto kind = graph::class_of(node.op);
     steps.rounding += !only_moves(kind);
     steps.contracts |= multiplies(kind);
   }

@@ -53,7 +53,7 @@ Result<Turns> believable_turns(const std::function<Result<Turns>()>& take, Refer
 }
 
 void take_figures(Verdict& verdict, const Turns& turns, uint64_t seed) {
-  const runtime::Samples& ours = turns.samples.front();
+  const auto& ours = turns.samples.front();
   verdict.median_us = ours.median_us;
   verdict.low_us = ours.low_us;
   verdict.high_us = ours.high_us;

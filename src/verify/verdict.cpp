@@ -87,7 +87,7 @@ json to_json(const Verdict& verdict) {
     for (const char* key : {"error", "max_error", "worst_ratio"})
       hide_unknown(evidence, key, checked);
   }
-  const runtime::Ratio& ratio = verdict.speedup;
+  const auto& ratio = verdict.speedup;
   const bool compared = ratio.median > 0;
   out["speedup"] = compared ? json(ratio.median) : json();
   out["speedup_interval"] = compared ? json{ratio.low, ratio.high} : json();

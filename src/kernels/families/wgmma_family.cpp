@@ -80,7 +80,7 @@ void WgmmaFamily::split(Programs& out, const Contraction& sides, const Prepared&
   Access parts{.name = "parts", .shape = {s.split_k * batch}};
   const auto tiled = axes_of({product_.second_pixels, c.row, c.column});
   for (const size_t axis : tiled) parts.shape.push_back(c.nest.axes[axis]);
-  graph::Shape padded = parts.shape;
+  auto padded = parts.shape;
   padded.back() = round_up(padded.back(), 4);
   parts.strides = graph::strides_of(padded);
   const int64_t elements = parts.shape[0] * parts.strides[0];

@@ -80,7 +80,7 @@ std::vector<TensorId> RowAllReduce::gather(const std::vector<TensorId>& own) {
     offset[as_size(t_.row_dim()) + 1] = cta;
     return b_.tile(parts_, std::move(offset), extent);
   };
-  const tile::Tile flag = b_.tile(flags_, {number_of(exchanged_)}, {1});
+  const auto flag = b_.tile(flags_, {number_of(exchanged_)}, {1});
   for (size_t i = 0; i < own.size(); ++i)
     b_.copy(b_.all(own[i]), place(i, t_.cta_rank(), layout.own));
   b_.add(tile::Signal{flag, 1});

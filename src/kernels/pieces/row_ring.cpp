@@ -90,14 +90,14 @@ TensorId RowRing::arrived(int64_t tile) {
 // The first tile takes the whole row out of its stage, which the next row can then have.
 void RowRing::take(TensorId to) {
   RowTiles& tiles = kernel_.tiles;
-  tile::Builder& b = tiles.b;
+  auto& b = tiles.b;
   const int64_t tile = tiles.unrolled_tile();
   if (tile > 0) return b.copy(b.all(arrived(tile)), b.all(to));
   const bool is_one_tile = tiles_ == 1;
   b.consume(pipeline_, 0, [&] {
     for (int64_t i = 0; i < tiles_; ++i) {
       const TensorId part = is_one_tile ? to : arrived(i);
-      const tile::Tile from = b.tile(stage_, {0, i * extent_}, {1, extent_});
+      const auto from = b.tile(stage_, {0, i * extent_}, {1, extent_});
       b.copy(from, b.all(part));
     }
   });

@@ -60,7 +60,7 @@ void RowTerms::read(int id, TensorId to) {
   }
   const int64_t extent = t_.row_extent();
   const int64_t first = t_.unrolled_tile() * extent;
-  const tile::Tile from = b_.tile(resident->second, {0, first}, {1, extent});
+  const auto from = b_.tile(resident->second, {0, first}, {1, extent});
   b_.copy(from, b_.all(to));
 }
 

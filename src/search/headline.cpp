@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 #include "base/quoted.h"
 #include "base/rendered.h"

@@ -21,6 +21,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <ratio>
 #include <string>
 #include <system_error>
 #include <tl/expected.hpp>
@@ -34,6 +35,7 @@
 #include "verify/cell_layout.h"
 #include "verify/cell_watch.h"
 #include "verify/cores.h"
+#include "verify/shared_memory.h"
 #include "verify/traced.h"
 
 namespace warploom::verify {

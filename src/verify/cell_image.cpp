@@ -5,11 +5,16 @@
 #include <link.h>
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
 #include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"

@@ -21,8 +21,11 @@
 #include "base/random.h"
 #include "codegen/launch_list.h"
 #include "verify/bytes.h"
+#include "verify/cell.h"
 #include "verify/cell_code.h"
+#include "verify/cell_image.h"
 #include "verify/cell_plan.h"
+#include "verify/shared_memory.h"
 
 namespace warploom::verify {
 namespace {

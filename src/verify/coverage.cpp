@@ -1,8 +1,22 @@
 #include "verify/coverage.h"
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
 #include "base/casts.h"
+#include "base/dtype.h"
 #include "base/rows.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
 #include "graph/operators.h"
+#include "graph/ranges.h"
+#include "graph/track.h"
+#include "verify/inputs.h"
 #include "verify/range_ends.h"
 
 namespace warploom::verify {

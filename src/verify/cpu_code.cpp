@@ -1,11 +1,19 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
 #include "base/casts.h"
+#include "base/error.h"
 #include "verify/cpu_gate.h"
 #include "verify/disassembler.h"
+#include "verify/elf_file.h"
 
 namespace warploom::verify {
 namespace {

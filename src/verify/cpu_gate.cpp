@@ -2,9 +2,18 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
 #include "base/casts.h"
+#include "base/error.h"
+#include "verify/elf_file.h"
 
 namespace warploom::verify {
 namespace {

@@ -1,8 +1,15 @@
 #include "verify/elf_file.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 
 namespace warploom::verify {
 namespace {

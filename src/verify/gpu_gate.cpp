@@ -6,10 +6,17 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 #include "base/casts.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "codegen/launch_list.h"
 #include "runtime/compilers.h"
+#include "verify/elf_file.h"
 #include "verify/ptx_check.h"
 
 namespace warploom::verify {

@@ -3,8 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include "base/casts.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/rendered.h"
+#include "codegen/launch_list.h"
+#include "runtime/compile.h"
+#include "runtime/executor.h"
 #include "verify/gpu_gate.h"
 
 namespace warploom::verify {

@@ -1,6 +1,7 @@
 #include "verify/judge.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <functional>
 #include <iterator>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,11 +19,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/random.h"
 #include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "codegen/memory_plan.h"
 #include "codegen/prepare.h"
 #include "graph/graph.h"
+#include "graph/projection.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
 #include "verify/coverage.h"

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/parallel.h"
+#include "graph/projection.h"
 #include "graph/reference.h"
 #include "runtime/executor.h"
 #include "verify/evaluator.h"

@@ -1,6 +1,16 @@
 // What only foreign kernels on a GPU ask for: that they are gated, start alone, and find nothing.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+#include "base/error.h"
+#include "codegen/launch_list.h"
 #include "codegen/prepare.h"
+#include "runtime/compile.h"
+#include "runtime/executor.h"
 #include "verify/gpu_gate.h"
+#include "verify/gpu_scrub.h"
 #include "verify/judge.h"
 
 namespace warploom::verify {

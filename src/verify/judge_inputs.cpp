@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "runtime/executor.h"

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <tl/expected.hpp>
 #include <utility>
 #include <variant>
 #include <vector>
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "runtime/executor.h"
 #include "runtime/timing.h"
 #include "vendor/make.h"

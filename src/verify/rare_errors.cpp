@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
 #include "base/casts.h"
 
 namespace warploom::verify {

@@ -1,6 +1,7 @@
 // Verdicts as JSON: between processes, in the archive, and for programs that read --json.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
@@ -11,6 +12,7 @@
 #include <utility>
 #include "base/casts.h"
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "runtime/noise.h"
 #include "runtime/standing.h"
 #include "runtime/timing.h"

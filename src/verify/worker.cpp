@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "runtime/compile.h"
 #include "verify/cell.h"
 #include "verify/channel.h"

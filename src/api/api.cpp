@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/process.h"
@@ -79,7 +80,7 @@ Status command(const char* const* arguments, std::string& printed) {
   error.expected = "an object on standard output";
   error.found = result.err.substr(0, 500);
   error.remedy = "run the command by hand";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Status run(warploom_bundle& bundle, void* const* addresses, void* stream) {
@@ -136,7 +137,7 @@ warploom_tensor warploom_tensor_at(const warploom_bundle* bundle, size_t index) 
   out.dtype = name_of(spec.dtype).data();
   out.shape = spec.shape.data();
   out.rank = spec.shape.size();
-  out.bytes = static_cast<size_t>(spec.bytes());
+  out.bytes = as_size(spec.bytes());
   out.is_output = index >= first_output;
   return out;
 }

@@ -24,6 +24,7 @@
 #include "archive/archive.h"
 #include "archive/record.h"
 #include "archive/versions.h"
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/rendered.h"
@@ -42,7 +43,7 @@ tl::unexpected<Error> moved_aside(const fs::path& path, const std::string& found
     error.expected = "a whole archive";
     error.found = found;
     error.remedy = std::move(remedy);
-    return fail(std::move(error));
+    return fail(error);
   };
   for (int i = 1; i < 10'000; ++i) {
     const std::string target = fmt::format("{}.damaged-{}", path.string(), i);
@@ -77,7 +78,7 @@ Status look_at_header(const fs::path& path) {
   std::array<char, 16> head{};
   std::ifstream stream(path, std::ios::binary);
   stream.read(head.data(), head.size());
-  const auto got = static_cast<size_t>(stream.gcount());
+  const auto got = as_size(stream.gcount());
   if (got == 0) {
     const std::string found = std::strerror(errno);
     return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(),
@@ -233,7 +234,7 @@ Status Archive::check_version(int64_t version) const {
   error.expected = fmt::format("versions {} to {}", oldest, kVersion);
   error.found = fmt::format("version {}", version);
   error.remedy = "use the program that wrote it, or name another archive with --archive";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Status Archive::set_up() const {
@@ -274,7 +275,7 @@ Result<Archive> Archive::open(const fs::path& path, std::chrono::milliseconds lo
   out.connection_.reset(raw, sqlite3_close_v2);
   if (code != SQLITE_OK) return out.error_of(code);
   sqlite3_extended_result_codes(raw, 1);
-  sqlite3_busy_timeout(raw, static_cast<int>(lock_timeout.count()));
+  sqlite3_busy_timeout(raw, as_int(lock_timeout.count()));
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + lock_timeout;
   Status ready = out.set_up();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include "base/casts.h"
 
 namespace warploom {
 namespace {
@@ -64,7 +65,7 @@ int ruleset_of(const Confinement& confinement) {
   size_t size = 8;  // of what the version knows of a ruleset
   if (version >= 4) size = 16;
   if (version >= 6) size = 24;
-  const auto rules = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &wanted, size, 0));
+  const auto rules = as_int(::syscall(SYS_landlock_create_ruleset, &wanted, size, 0));
   if (rules < 0) return -1;
   for (const auto& path : confinement.readable) allow(rules, path, kReads);
   for (const auto& path : confinement.writable) allow(rules, path, all_rights() & ~kNever);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 #include <vector>
+#include "base/casts.h"
 #include "base/rows.h"
 
 namespace warploom {
@@ -29,7 +30,7 @@ constexpr std::array kRows = {
 };
 
 const Row& row(Dtype dtype) {
-  return kRows[static_cast<size_t>(dtype)];
+  return kRows[as_size(dtype)];
 }
 
 // A binary floating-point format narrower than double: 1 sign, `exponent` and `mantissa` bits,
@@ -41,14 +42,14 @@ struct Format {
 };
 
 constexpr Format format_of(Dtype dtype) {
-  const Row& of = kRows[static_cast<size_t>(dtype)];
+  const Row& of = kRows[as_size(dtype)];
   return {of.bits - 1 - of.mantissa, of.mantissa, dtype != Dtype::e4m3};
 }
 
 double decode(Format f, uint32_t bits) {
   const int bias = (1 << (f.exponent - 1)) - 1;
   const int top = (1 << f.exponent) - 1;
-  const int exponent = static_cast<int>(bits >> f.mantissa) & top;
+  const int exponent = as_int(bits >> f.mantissa) & top;
   const uint32_t ones = (1u << f.mantissa) - 1;
   const uint32_t mantissa = bits & ones;
   const uint32_t units = mantissa | (exponent ? ones + 1 : 0);
@@ -67,7 +68,7 @@ uint32_t encode(Format f, double value) {
   const int top = (1 << f.exponent) - 1;
   const uint32_t minus = std::signbit(value) ? 1 : 0;
   const uint32_t sign = minus << (f.exponent + f.mantissa);
-  const uint32_t infinity = static_cast<uint32_t>(top) << f.mantissa;
+  const uint32_t infinity = as_uint32(top) << f.mantissa;
   const uint32_t quiet = 1u << (f.mantissa - 1);
   const uint32_t ones = (1u << f.mantissa) - 1;
   const uint32_t nan = infinity | (f.has_infinity ? quiet : ones);
@@ -78,8 +79,8 @@ uint32_t encode(Format f, double value) {
   if (exponent > bias + 2) return sign | beyond;
   // Up to 2^(mantissa+1), which carries into the exponent.
   const double scaled = std::ldexp(std::fabs(value), f.mantissa - exponent);
-  const auto units = static_cast<uint32_t>(std::nearbyint(scaled));
-  const uint32_t raised = static_cast<uint32_t>(exponent + bias - 1) << f.mantissa;
+  const auto units = as_uint32(std::nearbyint(scaled));
+  const uint32_t raised = as_uint32(exponent + bias - 1) << f.mantissa;
   return sign | std::min(raised + units, beyond);
 }
 
@@ -106,7 +107,7 @@ bool is_coded(Dtype dtype) {
 template <class Held, class Decode>
 void run(const void* data, int64_t offset, int64_t stride, int64_t count, double* to,
          const Decode& decode) {
-  constexpr auto kSize = static_cast<int64_t>(sizeof(Held));
+  constexpr auto kSize = as_int64(sizeof(Held));
   const char* const at = static_cast<const char*>(data) + offset * kSize;
   const auto load = [&](int64_t i) {
     Held value;
@@ -122,10 +123,10 @@ const double* values_of(Dtype dtype) {
     std::array<std::vector<double>, kRows.size()> all;
     for (const Dtype coded : {Dtype::f16, Dtype::e4m3, Dtype::e5m2})
       for (uint32_t bits = 0; bits < 1u << bits_of(coded); ++bits)
-        all[static_cast<size_t>(coded)].push_back(decode(format_of(coded), bits));
+        all[as_size(coded)].push_back(decode(format_of(coded), bits));
     return all;
   }();
-  return tables[static_cast<size_t>(dtype)].data();
+  return tables[as_size(dtype)].data();
 }
 }  // namespace
 
@@ -190,14 +191,14 @@ void load_run(Dtype dtype, const void* data, int64_t offset, int64_t stride, int
     else
       run<uint8_t>(data, offset, stride, count, to, look_up);
   } else {
-    const auto widen = [](auto value) { return static_cast<double>(value); };
+    const auto widen = [](auto value) { return as_double(value); };
     as_held(dtype, [&](auto held) { run<decltype(held)>(data, offset, stride, count, to, widen); });
   }
 }
 
 double load_as_double(Dtype dtype, const void* data, size_t index) {
   double value = 0;
-  load_run(dtype, data, static_cast<int64_t>(index), 1, 1, &value);
+  load_run(dtype, data, as_int64(index), 1, 1, &value);
   return value;
 }
 
@@ -206,7 +207,7 @@ void store_from_double(Dtype dtype, void* data, size_t index, double value) {
   if (bits_of(dtype) < 8) {
     const size_t bit = index * bits_of(dtype);
     const unsigned mask = (1u << bits_of(dtype)) - 1;
-    const unsigned bits = static_cast<unsigned>(static_cast<int>(value)) & mask;
+    const unsigned bits = as_uint32(as_int(value)) & mask;
     const size_t shift = bit % 8;
     uint8_t& byte = static_cast<uint8_t*>(data)[bit / 8];
     const unsigned others = byte & ~(mask << shift);
@@ -215,7 +216,7 @@ void store_from_double(Dtype dtype, void* data, size_t index, double value) {
   }
   if (dtype == Dtype::tf32) {
     const uint32_t bits = encode({8, 10, true}, value) << 13;
-    value = static_cast<double>(std::bit_cast<float>(bits));
+    value = as_double(std::bit_cast<float>(bits));
   }
   if (is_coded(dtype)) value = encode(format_of(dtype), value);
   as_held(dtype, [&](auto held) {

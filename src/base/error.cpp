@@ -1,11 +1,11 @@
 #include "base/error.h"
 #include <fmt/format.h>
 #include <array>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 #include <string_view>
+#include "base/casts.h"
 #include "base/quoted.h"
 #include "base/rows.h"
 
@@ -23,7 +23,7 @@ constexpr std::array kRows = {
 };
 
 const Row& row(ErrorCode code) {
-  return kRows[static_cast<size_t>(code)];
+  return kRows[as_size(code)];
 }
 }  // namespace
 

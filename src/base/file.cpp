@@ -41,7 +41,7 @@ tl::unexpected<Error> cannot_write(const fs::path& path, int error_number) {
     error.code = ErrorCode::kDiskFull;
     error.remedy = "free some space or name another folder with --out";
   }
-  return fail(std::move(error));
+  return fail(error);
 }
 
 std::string unique_suffix() {
@@ -88,7 +88,7 @@ Result<std::string> read_file(const fs::path& path) {
     error.expected = "a readable file";
     error.found = found;
     error.remedy = "check what the path names and its permissions";
-    return fail(std::move(error));
+    return fail(error);
   }
   return std::move(text).str();
 }
@@ -193,7 +193,7 @@ CacheFolder find_cache_folder() {
   static CacheFolder found;
   const std::lock_guard lock(cache_mutex);
   if (handed_over) return *handed_over;
-  const std::vector<Place> places = cache_places();
+  const auto places = cache_places();
   if (places != looked_through) {
     found = look_for_cache_folder(places);
     looked_through = places;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/rows.h"
 #include "base/value_op.h"
@@ -17,30 +18,30 @@ constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 template <class Held> int64_t load_as(const void* data, int64_t index) {
   Held held;
   const auto* const bytes = static_cast<const char*>(data);
-  std::memcpy(&held, bytes + index * static_cast<int64_t>(sizeof held), sizeof held);
+  std::memcpy(&held, bytes + index * as_int64(sizeof held), sizeof held);
   return held;
 }
 
 template <class Held> void store_as(void* data, int64_t index, int64_t value) {
   const auto held = static_cast<Held>(value);
   auto* const bytes = static_cast<char*>(data);
-  std::memcpy(bytes + index * static_cast<int64_t>(sizeof held), &held, sizeof held);
+  std::memcpy(bytes + index * as_int64(sizeof held), &held, sizeof held);
 }
 
 uint64_t bits(int64_t value) {
-  return static_cast<uint64_t>(value);
+  return as_uint64(value);
 }
 
 int64_t sum(int64_t a, int64_t b) {
-  return static_cast<int64_t>(bits(a) + bits(b));
+  return as_int64(bits(a) + bits(b));
 }
 
 int64_t negative(int64_t a) {
-  return static_cast<int64_t>(-bits(a));
+  return as_int64(-bits(a));
 }
 
 int64_t product(int64_t a, int64_t b) {
-  return static_cast<int64_t>(bits(a) * bits(b));
+  return as_int64(bits(a) * bits(b));
 }
 
 int64_t quotient(int64_t a, int64_t b) {
@@ -86,7 +87,7 @@ int64_t saturated_integer(Dtype dtype, double value) {
   if (value >= 0x1p63)
     whole = kMost;
   else if (value > -0x1p63)
-    whole = static_cast<int64_t>(value);
+    whole = as_int64(value);
   if (dtype == Dtype::i64) return whole;
   const int magnitude_bits = bits_of(dtype) - (is_signed(dtype) ? 1 : 0);
   const int64_t most = (int64_t{1} << magnitude_bits) - 1;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 
 namespace warploom {
 namespace {
@@ -42,14 +43,14 @@ std::string capitalized(std::string text) {
 int edit_distance(std::string_view a, std::string_view b, int most) {
   const size_t longer = std::max(a.size(), b.size());
   const size_t shorter = std::min(a.size(), b.size());
-  if (longer - shorter > static_cast<size_t>(most)) return most + 1;
+  if (longer - shorter > as_size(most)) return most + 1;
   // Row i: the distances of a's first i letters from b's first j, for every j.
   std::vector<int> before_last(b.size() + 1);
   std::vector<int> last(b.size() + 1);
   std::vector<int> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) last[j] = static_cast<int>(j);
+  for (size_t j = 0; j <= b.size(); ++j) last[j] = as_int(j);
   for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = static_cast<int>(i);
+    row[0] = as_int(i);
     for (size_t j = 1; j <= b.size(); ++j) {
       const char letter = a[i - 1];
       const char other = b[j - 1];
@@ -71,7 +72,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
   if (word.size() > kLongestWord) return std::nullopt;
   const std::string_view bare = without_dashes(word);
   const size_t most_edits = std::max<size_t>(1, bare.size() / kLettersAnEdit);
-  const int most = static_cast<int>(most_edits);
+  const int most = as_int(most_edits);
   std::optional<std::string> best;
   int fewest = most + 1;
   for (const std::string& one : known) {
@@ -81,7 +82,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
     const int edits = edit_distance(bare, other, most);
     // A word of one or two letters is no misspelling of every other such word.
     const size_t shorter = std::min(bare.size(), other.size());
-    const bool something_left = static_cast<size_t>(edits) < shorter;
+    const bool something_left = as_size(edits) < shorter;
     if (edits >= fewest || !something_left) continue;
     fewest = edits;
     best = one;
@@ -96,7 +97,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known,
                          const std::string& otherwise) {
-  const std::optional<std::string> meant = nearest(word, known);
+  const auto meant = nearest(word, known);
   if (!meant) return otherwise;
   const std::string question = "did you mean " + *meant + "?";
   return otherwise.empty() ? question : question + " " + capitalized(otherwise);

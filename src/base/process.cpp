@@ -25,6 +25,7 @@
 #include <sstream>
 #include <string>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 
 namespace warploom {
@@ -92,7 +93,7 @@ struct Deadline {
   int patience() const {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
     const long long most = ending ? 50 : 1000;
-    return static_cast<int>(std::clamp<long long>(left.count(), 1, most));
+    return as_int(std::clamp<long long>(left.count(), 1, most));
   }
 };
 
@@ -102,7 +103,7 @@ bool read_some(int end, std::string& text, size_t most) {
   const ssize_t got = ::read(end, buffer.data(), buffer.size());
   if (got <= 0) return got < 0 && errno == EINTR;
   const size_t room = most - text.size();
-  text.append(buffer.data(), std::min(static_cast<size_t>(got), room));
+  text.append(buffer.data(), std::min(as_size(got), room));
   return true;
 }
 

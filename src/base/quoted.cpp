@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include "base/casts.h"
 
 namespace warploom {
 namespace {
@@ -93,7 +94,7 @@ std::string by_number(const Character& character) {
     case '\t': return "\\t";
     default: break;
   }
-  const auto value = static_cast<unsigned>(character.value);
+  const auto value = as_uint32(character.value);
   if (value < 0x100) return fmt::format("\\x{:02x}", value);
   return value < 0x10000 ? fmt::format("\\u{:04x}", value) : fmt::format("\\U{:08x}", value);
 }
@@ -102,7 +103,7 @@ std::string by_number(const Character& character) {
 std::string by_octal(const Character& character) {
   std::string out;
   for (const char byte : character.bytes)
-    out += fmt::format("\\{:03o}", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+    out += fmt::format("\\{:03o}", as_uint32(static_cast<unsigned char>(byte)));
   return out;
 }
 

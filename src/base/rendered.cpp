@@ -8,9 +8,11 @@
 
 namespace warploom {
 namespace {
+using nlohmann::json;
+
 namespace mustache = kainjow::mustache;
 
-mustache::data data_of(const nlohmann::json& value) {
+mustache::data data_of(const json& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_object()) {
     mustache::object object;
@@ -24,7 +26,7 @@ mustache::data data_of(const nlohmann::json& value) {
   return list;
 }
 
-mustache::data data_of(const nlohmann::json& record, const Forms& forms) {
+mustache::data data_of(const json& record, const Forms& forms) {
   mustache::data data = data_of(record);
   for (const auto& [name, form] : forms) {
     const auto written = [form = form](const std::string& inside,
@@ -37,14 +39,13 @@ mustache::data data_of(const nlohmann::json& record, const Forms& forms) {
 }
 }  // namespace
 
-std::string rendered(const std::string& text, const nlohmann::json& record, const Forms& forms) {
+std::string rendered(const std::string& text, const json& record, const Forms& forms) {
   mustache::mustache form(text);
   form.set_custom_escape([](const std::string& value) { return value; });
   return form.render(data_of(record, forms));
 }
 
-std::string rendered_html(const std::string& text, const nlohmann::json& record,
-                          const Forms& forms) {
+std::string rendered_html(const std::string& text, const json& record, const Forms& forms) {
   mustache::mustache form(text);
   form.set_custom_escape([](const std::string& value) { return html_text(value); });
   return form.render(data_of(record, forms));
@@ -61,7 +62,7 @@ std::string time_text(double us) {
   return fmt::format("{:.2f} s", us / 1e6);
 }
 
-std::string words(const nlohmann::json& value) {
+std::string words(const json& value) {
   if (value.is_null()) return "–";
   if (!value.is_number_float()) return value.is_string() ? value.get<std::string>() : value.dump();
   const double number = value.get<double>();

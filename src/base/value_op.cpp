@@ -1,10 +1,10 @@
 #include "base/value_op.h"
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <numbers>  // IWYU pragma: keep (base/value_ops.def)
 #include <optional>
 #include <string_view>
+#include "base/casts.h"
 #include "base/dtype.h"  // IWYU pragma: keep (base/value_ops.def)
 #include "base/rows.h"
 
@@ -22,7 +22,7 @@ constexpr std::array kRows = {
 }  // namespace
 
 std::string_view name_of(ValueOp op) {
-  return kRows[static_cast<size_t>(op)].name;
+  return kRows[as_size(op)].name;
 }
 
 std::optional<ValueOp> value_op_named(std::string_view name) {
@@ -30,7 +30,7 @@ std::optional<ValueOp> value_op_named(std::string_view name) {
 }
 
 int arity_of(ValueOp op) {
-  return kRows[static_cast<size_t>(op)].arity;
+  return kRows[as_size(op)].arity;
 }
 
 double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] double c) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
@@ -28,6 +29,10 @@
 
 namespace warploom::cli {
 namespace {
+using nlohmann::json;
+using runtime::Driver;
+using runtime::Executor;
+
 // One thing the machine may have: what was found of it, or the reason and the remedy in the error.
 struct Finding {
   std::string name;
@@ -56,16 +61,16 @@ Result<std::string> temporary_found() {
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return folder.string();
   Error error{ErrorCode::kInternal, folder.string() + ": " + std::strerror(errno)};
   error.remedy = "set TMPDIR to a folder that can be written";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 std::string cpu_text(const target::Capabilities& cpu) {
   return fmt::format("{}, {} cores, {}-byte vectors", cpu.arch, cpu.num_sms, cpu.vector_bytes);
 }
 
-std::string gpu_text(const std::unique_ptr<runtime::Executor>& gpu) {
-  const runtime::DeviceInfo& info = gpu->info();
-  const double gib = static_cast<double>(info.memory_bytes) / 0x1p30;
+std::string gpu_text(const std::unique_ptr<Executor>& gpu) {
+  const auto& info = gpu->info();
+  const double gib = as_double(info.memory_bytes) / 0x1p30;
   return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", info.name, info.arch, info.num_sms,
                      gib);
 }
@@ -122,7 +127,7 @@ std::string compiler_text(const runtime::Compiler& compiler) {
   return compiler.name + " at " + compiler.path;
 }
 
-std::string driver_text(const runtime::Driver* driver) {
+std::string driver_text(const Driver* driver) {
   return driver->version();
 }
 
@@ -139,8 +144,8 @@ std::vector<Finding> examine(bool measure) {
   look("C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
        runtime::find_cpu_compiler().map(compiler_text));
   look("make", "`make check` of bundles", program_found("make", "install make"));
-  look("CUDA driver", "GPU targets", runtime::Driver::get().map(driver_text));
-  look("GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda).map(gpu_text));
+  look("CUDA driver", "GPU targets", Driver::get().map(driver_text));
+  look("GPU", "measuring on GPU targets", Executor::open(Engine::cuda).map(gpu_text));
   look("CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map(compiler_text));
   look("nvcc", "`make check` of GPU bundles", program_found("nvcc", "install the CUDA toolkit"));
   look("card", "predictions, floors, reports", card_found());
@@ -170,7 +175,7 @@ Result<Answer> doctor(bool measure) {
     const bool found = f.detail.has_value();
     const std::string detail = found ? *f.detail : f.detail.error().message;
     const std::string remedy = found ? "" : f.detail.error().remedy;
-    nlohmann::json row;
+    json row;
     row["name"] = f.name;
     row["found"] = found;
     row["detail"] = detail;
@@ -180,10 +185,10 @@ Result<Answer> doctor(bool measure) {
     if (f.name == "CPU" || f.name == "C++ compiler") cpu &= found;
     if (f.name == "GPU" || f.name == "CUDA compiler") gpu &= found;
   }
-  nlohmann::json json = {{"findings", rows}, {"cpu_target", cpu}, {"gpu_target", gpu}};
-  json["card"] = capabilities_json(Engine::cuda);
-  json["cpu"] = capabilities_json(Engine::cpu);
-  return Answer{json, text_of("doctor", json), cpu || gpu ? 0 : 3};
+  json record = {{"findings", rows}, {"cpu_target", cpu}, {"gpu_target", gpu}};
+  record["card"] = capabilities_json(Engine::cuda);
+  record["cpu"] = capabilities_json(Engine::cpu);
+  return Answer{record, text_of("doctor", record), cpu || gpu ? 0 : 3};
 }
 
 constexpr ErrorCode kCodes[] = {
@@ -192,35 +197,35 @@ constexpr ErrorCode kCodes[] = {
 };
 
 Result<Answer> list_errors(const std::optional<std::string>& wanted) {
-  nlohmann::json json;
+  json record;
   std::vector<std::string> names;
   for (const ErrorCode code : kCodes) {
     names.emplace_back(code_text(code));
     if (wanted && *wanted != code_text(code)) continue;
-    nlohmann::json row;
+    json row;
     row["code"] = code_text(code);
     row["exit_status"] = exit_status(code);
     row["meaning"] = code_meaning(code);
-    json["errors"].push_back(std::move(row));
+    record["errors"].push_back(std::move(row));
   }
-  if (json.empty()) {
+  if (record.empty()) {
     Error error{ErrorCode::kUsage, "there is no error code of this name", "CODE"};
     error.expected = "a code that `warploom errors` lists";
     error.found = *wanted;
     error.remedy = did_you_mean(*wanted, names, "see them with `warploom errors`");
-    return fail(std::move(error));
+    return fail(error);
   }
-  return Answer{json, text_of("errors", json)};
+  return Answer{record, text_of("errors", record)};
 }
 
 // One function for bash and zsh: names of commands, then of the command's flags, then the values
 // that the flag before takes.
 std::string completion(const std::vector<Command>& commands) {
-  nlohmann::json rows;
+  json rows;
   for (const Command& command : commands) {
-    nlohmann::json flags = nlohmann::json::array();
+    json flags = json::array();
     for (const Flag& flag : command.flags) {
-      nlohmann::json row;
+      json row;
       row["flag"] = flag.name;
       row["dashes"] = flag.name[0] == '-';
       row["chosen"] = !flag.among.empty();
@@ -259,8 +264,8 @@ Command errors_command() {
 Command version_command() {
   const auto version = [](const Session&) -> Result<Answer> {
     const auto targets = target::known_targets();
-    const nlohmann::json json = {{"version", kVersion}, {"targets", targets}};
-    return Answer{json,
+    const json record = {{"version", kVersion}, {"targets", targets}};
+    return Answer{record,
                   fmt::format("warploom {}\ntargets: {}\n", kVersion, fmt::join(targets, ", "))};
   };
   return {"version", "the version and the targets it knows", "warploom version", {}, version};

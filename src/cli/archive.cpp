@@ -15,19 +15,21 @@
 
 namespace warploom::cli {
 namespace {
+using archive::Archive;
+using nlohmann::json;
+
 struct Flags {
   std::string problem;
   std::string archive;
 };
 
-Result<Answer> list_problems(archive::Archive& from,
-                             const std::vector<archive::Problem>& problems) {
-  nlohmann::json rows = nlohmann::json::array();
+Result<Answer> list_problems(Archive& from, const std::vector<archive::Problem>& problems) {
+  json rows = json::array();
   for (const archive::Problem& problem : problems) {
     WARPLOOM_TRY(const auto candidates, from.candidates(problem.key));
     WARPLOOM_TRY(const auto best, from.best(problem.key));
     WARPLOOM_TRY(const auto runs, from.runs(problem.key));
-    nlohmann::json row = problem;
+    json row = problem;
     row.erase("text");
     row["candidates"] = candidates.size();
     row["best_us"] = nullptr;
@@ -36,12 +38,12 @@ Result<Answer> list_problems(archive::Archive& from,
     if (!runs.empty()) row["last_run"] = runs.back().status;
     rows.push_back(std::move(row));
   }
-  const nlohmann::json json = {{"problems", rows}};
-  if (problems.empty()) return Answer{json, "the archive holds no problem yet\n"};
-  return Answer{json, text_of("problems", json)};
+  const json record = {{"problems", rows}};
+  if (problems.empty()) return Answer{record, "the archive holds no problem yet\n"};
+  return Answer{record, text_of("problems", record)};
 }
 
-Result<Answer> list_candidates(archive::Archive& from, const archive::Problem& problem) {
+Result<Answer> list_candidates(Archive& from, const archive::Problem& problem) {
   WARPLOOM_TRY(auto candidates, from.candidates(problem.key));
   WARPLOOM_TRY(const auto runs, from.runs(problem.key));
   const auto order = [](const archive::Candidate& one) {
@@ -49,11 +51,11 @@ Result<Answer> list_candidates(archive::Archive& from, const archive::Problem& p
     return std::pair(untimed, one.median_us);
   };
   std::ranges::stable_sort(candidates, {}, order);
-  const nlohmann::json json = {{"problem", problem}, {"candidates", candidates}, {"runs", runs}};
-  nlohmann::json shown = json;
+  const json record = {{"problem", problem}, {"candidates", candidates}, {"runs", runs}};
+  json shown = record;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const archive::Candidate& candidate = candidates[i];
-    nlohmann::json& one = shown["candidates"][i];
+    json& one = shown["candidates"][i];
     one["machine"] = nullptr;
     if (candidate.machine.is_object()) one["machine"] = candidate.machine["text"];
     one["speedup"] = nullptr;
@@ -61,13 +63,13 @@ Result<Answer> list_candidates(archive::Archive& from, const archive::Problem& p
       one["speedup"] =
           fmt::format("{:.2f}x to {:.2f}x", *candidate.speedup_low, *candidate.speedup_high);
   }
-  for (nlohmann::json& run : shown["runs"])
+  for (json& run : shown["runs"])
     if (run["reference"] == "") run["reference"] = nullptr;
-  return Answer{json, text_of("candidates", shown)};
+  return Answer{record, text_of("candidates", shown)};
 }
 
 Result<Answer> list(const Flags& flags) {
-  WARPLOOM_TRY(archive::Archive from, archive_at(flags.archive));
+  WARPLOOM_TRY(Archive from, archive_at(flags.archive));
   WARPLOOM_TRY(auto problems, from.problems());
   if (flags.problem.empty()) return list_problems(from, problems);
   const auto is_other = [&](const archive::Problem& one) {
@@ -82,16 +84,16 @@ Result<Answer> list(const Flags& flags) {
 }
 }  // namespace
 
-Result<archive::Archive> archive_at(const std::string& file) {
+Result<Archive> archive_at(const std::string& file) {
   std::filesystem::path path(file);
   if (file.empty()) path = cache_folder() / "archive.sqlite";
   std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) return archive::Archive::open(path);
+  if (std::filesystem::exists(path, ignored)) return Archive::open(path);
   Error error{ErrorCode::kFileMissing, "there is no archive", path.string()};
   error.expected = "an archive that a search wrote";
   error.found = "no such file";
   error.remedy = "search first with `warploom optimize`, or name another with --archive";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Command archive_command() {

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <system_error>
 #include <tl/expected.hpp>
-#include <utility>
+#include <type_traits>
 #include <variant>
 #include <vector>
 #include "base/error.h"
@@ -55,7 +55,7 @@ template <class Number> Checked check_whole(const Flag& flag, const std::string&
   using Limits = std::numeric_limits<Number>;
   const Number least = flag.least ? static_cast<Number>(*flag.least) : Limits::min();
   const Number most = flag.most ? static_cast<Number>(*flag.most) : Limits::max();
-  const std::optional<Number> number = number_of<Number>(value);
+  const auto number = number_of<Number>(value);
   if (number && *number >= least && *number <= most) return std::nullopt;
   return Refused{fmt::format("a whole number from {} to {}", least, most),
                  "give such a number, or leave the flag out"};
@@ -79,7 +79,7 @@ Checked check(const Flag& flag, const uint64_t*, std::string& value) {
 }
 
 Checked check(const Flag&, const double*, std::string& value) {
-  const std::optional<double> seconds = seconds_of(value);
+  const auto seconds = seconds_of(value);
   if (!seconds || *seconds < kLeastSeconds || *seconds > kMostSeconds)
     return Refused{"a time from 1ms to 100000000s, as 500ms, 60s, 2m or 1.5h",
                    "give a number and ms, s, m or h"};
@@ -189,7 +189,7 @@ class CommandLine {
 
   // Words that belong nowhere: a command that is none, a flag that is none, one word too many.
   Status all_known() const {
-    std::vector<std::string> unknown = app_.remaining(true);
+    auto unknown = app_.remaining(true);
     std::vector<std::string> in_order;
     for (const std::string& word : given_) {
       const auto found = std::ranges::find(unknown, word);
@@ -206,15 +206,15 @@ class CommandLine {
       Error error{ErrorCode::kUsage, "there is an argument too many", place, usage_of(*named_)};
       error.found = found;
       error.remedy = help_of(named_);
-      return fail(std::move(error));
+      return fail(error);
     }
-    const std::vector<std::string> known = flags_of(named_);
+    const auto known = flags_of(named_);
     const std::string word = flag->substr(0, flag->find('='));
     Error error{ErrorCode::kUsage, "there is no flag of this name", place};
     error.expected = "one of " + listed(known);
     error.found = found;
     error.remedy = did_you_mean(word, known, help_of(named_));
-    return fail(std::move(error));
+    return fail(error);
   }
 
   Status no_command(const std::vector<std::string>& unknown) const {
@@ -227,7 +227,7 @@ class CommandLine {
       Error error{ErrorCode::kUsage, "there is no command of this name", "command line", expected};
       error.found = *word;
       error.remedy = did_you_mean(*word, names, help);
-      return fail(std::move(error));
+      return fail(error);
     }
     std::string found = "none";
     std::string remedy = help;
@@ -281,7 +281,7 @@ class CommandLine {
 
 std::optional<double> seconds_of(const std::string& text) {
   const size_t unit = std::min(text.find_first_not_of("0123456789.eE+-"), text.size());
-  const std::optional<double> number = number_of<double>(text.substr(0, unit));
+  const auto number = number_of<double>(text.substr(0, unit));
   if (!number) return std::nullopt;
   const std::string suffix = text.substr(unit);
   const auto* const row = std::ranges::find(kUnits, suffix, &Unit::name);
@@ -291,7 +291,7 @@ std::optional<double> seconds_of(const std::string& text) {
 
 Result<Asked> read_command_line(int argc, char** argv, std::vector<Command>& commands,
                                 Session& session) {
-  const Result<Asked> asked = CommandLine(commands, session).read(argc, argv);
+  const auto asked = CommandLine(commands, session).read(argc, argv);
   for (int i = 1; i < argc && !asked; ++i)  // a line that cannot be read is answered as asked
     session.json |= std::string_view(argv[i]) == "--json";
   return asked;

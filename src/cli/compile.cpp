@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -22,33 +23,38 @@
 
 namespace warploom::cli {
 namespace {
+using kernels::Lowered;
+using nlohmann::json;
+using synth::Solution;
+using tile::Program;
+using tile::Statement;
+using tile::TensorId;
+
 // Why synthesis chose a tensor's layout; "" where it says nothing.
-std::string reason_text(const tile::Program& program, const synth::Solution& solution,
-                        tile::TensorId id) {
+std::string reason_text(const Program& program, const Solution& solution, TensorId id) {
   const auto found = solution.reasons.find(id);
   if (found == solution.reasons.end()) return "";
-  const synth::Reason& reason = found->second;
-  const tile::Statement* by = tile::statement_with(program, reason.by);
+  const auto& reason = found->second;
+  const Statement* by = tile::statement_with(program, reason.by);
   if (!by) return reason.why;
   const std::string statement = tile::print(program, *by);
   return fmt::format("{}, line {}: {}", reason.why, by->location.line, statement);
 }
 
 // The solution that a program was lowered by; an empty one where there was nothing to choose.
-const synth::Solution& chosen_of(const kernels::Lowered& lowered) {
-  static const synth::Solution kNone;
+const Solution& chosen_of(const Lowered& lowered) {
+  static const Solution kNone;
   return lowered.solutions.empty() ? kNone : lowered.solutions[lowered.which];
 }
 
 // The layouts of a solution that are not the first one's, by their tensors.
-nlohmann::json differences(const tile::Program& program, const synth::Solution& solution,
-                           const synth::Solution& first) {
-  nlohmann::json differs = nlohmann::json::object();
+json differences(const Program& program, const Solution& solution, const Solution& first) {
+  json differs = json::object();
   for (const auto& [id, tv] : solution.registers) {
     const bool same = tv == first.registers.at(id);
     if (!same) differs[program.tensor(id).name] = to_string(coalesce(tv));
   }
-  for (const auto memories : {&synth::Solution::shared, &synth::Solution::prepacked})
+  for (const auto memories : {&Solution::shared, &Solution::prepacked})
     for (const auto& [id, memory] : solution.*memories) {
       const bool same = memory == (first.*memories).at(id);
       if (!same) differs[program.tensor(id).name] = to_string(memory);
@@ -57,10 +63,9 @@ nlohmann::json differences(const tile::Program& program, const synth::Solution& 
 }
 }  // namespace
 
-std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution,
-                         int64_t most) {
+std::vector<Drawn> drawn(const Program& program, const Solution& solution, int64_t most) {
   std::vector<Drawn> out;
-  const auto add = [&](tile::TensorId id, layout::Picture picture, std::string layout) {
+  const auto add = [&](TensorId id, layout::Picture picture, std::string layout) {
     const std::string why = reason_text(program, solution, id);
     const std::string& name = program.tensor(id).name;
     out.push_back({std::move(picture), name, std::move(layout), why});
@@ -72,14 +77,14 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
   return out;
 }
 
-nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution) {
-  nlohmann::json rows = nlohmann::json::array();
+json instructions(const Program& program, const Solution& solution) {
+  json rows = json::array();
   for (const auto& [id, choice] : solution.choices) {
-    const tile::Statement* statement = tile::statement_with(program, id);
+    const Statement* statement = tile::statement_with(program, id);
     const bool exchanged = statement->is<tile::ConvertLayout>() && choice.scratch.dims.empty();
     std::string name = exchanged ? "shfl" : "ld and st";
     if (choice.instruction) name = choice.instruction->name;
-    nlohmann::json row;
+    json row;
     row["statement"] = tile::print(program, *statement);
     row["line"] = statement->location.line;
     row["instruction"] = name;
@@ -92,36 +97,35 @@ nlohmann::json instructions(const tile::Program& program, const synth::Solution&
   return rows;
 }
 
-nlohmann::json alternatives(const tile::Program& program,
-                            const std::vector<synth::Solution>& solutions) {
-  nlohmann::json json = nlohmann::json::array();
-  for (const synth::Solution& solution : solutions) {
-    nlohmann::json row;
+json alternatives(const Program& program, const std::vector<Solution>& solutions) {
+  json record = json::array();
+  for (const Solution& solution : solutions) {
+    json row;
     row["predicted_us"] = solution.cost.us;
     row["bound"] = solution.cost.bound();
     row["blocks_per_multiprocessor"] = solution.cost.resident;
     row["differs"] = differences(program, solution, solutions[0]);
-    json.push_back(std::move(row));
+    record.push_back(std::move(row));
   }
-  return json;
+  return record;
 }
 
-std::string layouts_text(const tile::Program& program, const kernels::Lowered& lowered) {
-  const synth::Solution& solution = chosen_of(lowered);
-  nlohmann::json record;
+std::string layouts_text(const Program& program, const Lowered& lowered) {
+  const Solution& solution = chosen_of(lowered);
+  json record;
   record["layouts"] = drawn(program, solution);
   record["instructions"] = instructions(program, solution);
   record["solutions"] = alternatives(program, lowered.solutions);
-  const auto same = [](nlohmann::json a, nlohmann::json b) {
+  const auto same = [](json a, json b) {
     a.erase("statement");
     b.erase("statement");
     return a == b;
   };
   // Steps that are written out several times stand on one line of their source.
-  nlohmann::json& rows = record["instructions"];
+  json& rows = record["instructions"];
   const auto end = std::unique(rows.begin(), rows.end(), same);
   rows.erase(end, rows.end());
-  for (nlohmann::json& row : record["solutions"])
+  for (json& row : record["solutions"])
     row["instead"] = row["differs"].empty() ? "" : row["differs"].dump();
   return text_of("layouts", record);
 }
@@ -141,7 +145,7 @@ struct Flags {
 
 Result<Answer> compile(const Flags& flags) {
   WARPLOOM_TRY(const std::string text, read_file(flags.file));
-  WARPLOOM_TRY(const tile::Program program, tile::parse(text, flags.file));
+  WARPLOOM_TRY(const Program program, tile::parse(text, flags.file));
   WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
   if (flags.check && !capabilities.gpu)
     return fail({ErrorCode::kFlagsContradict, "the emulator runs kernels for a GPU",
@@ -154,26 +158,26 @@ Result<Answer> compile(const Flags& flags) {
     return fail({ErrorCode::kUsage, "synthesis found fewer solutions", "--solution",
                  "the number of a solution", found, "take a lower number; 0 is the best"});
   }
-  const synth::Solution& solution = chosen_of(lowered);
+  const Solution& solution = chosen_of(lowered);
   const Kernel& kernel = lowered.list.kernels[0];
-  nlohmann::json json;
-  json["program"] = program.name;
-  json["target"] = capabilities.arch;
-  json["launch_list"] = to_json(lowered.list);
-  json["instructions"] = instructions(program, solution);
-  json["solutions"] = alternatives(program, lowered.solutions);
+  json record;
+  record["program"] = program.name;
+  record["target"] = capabilities.arch;
+  record["launch_list"] = to_json(lowered.list);
+  record["instructions"] = instructions(program, solution);
+  record["solutions"] = alternatives(program, lowered.solutions);
   std::string shown = flags.out.empty() ? kernel.source : "";
   if (!flags.out.empty()) WARPLOOM_CHECK(write_file(flags.out, kernel.source));
   for (const Drawn& one : drawn(program, solution)) {
-    json["layouts"][one.tensor] = one.layout;
-    json["reasons"][one.tensor] = one.why;
+    record["layouts"][one.tensor] = one.layout;
+    record["reasons"][one.tensor] = one.why;
     if (flags.layouts != "svg" || one.svg.empty()) continue;
     fs::path picture = flags.out.empty() ? "." : flags.out;
     picture.replace_filename(program.name + "_" + one.tensor + ".svg");
     WARPLOOM_CHECK(write_file(picture, one.svg));
   }
   if (flags.layouts == "text") shown += layouts_text(program, lowered);
-  if (!flags.check) return Answer{json, shown};
+  if (!flags.check) return Answer{record, shown};
   WARPLOOM_TRY(const verify::ProgramVerdict verdict,
                verify::check_program(program, lowered.list, flags.seed));
   if (!verdict.agrees) {
@@ -182,10 +186,10 @@ Result<Answer> compile(const Flags& flags) {
     error.expected = fmt::format("relative error of at most {:.1e}", verdict.bound);
     error.found = fmt::format("{:.1e}", verdict.error);
     error.remedy = "please report it: synthesis or code generation is wrong";
-    return fail(std::move(error));
+    return fail(error);
   }
-  json["verdict"] = verdict;
-  return Answer{json, shown + text_of("check", json["verdict"])};
+  record["verdict"] = verdict;
+  return Answer{record, shown + text_of("check", record["verdict"])};
 }
 }  // namespace
 

@@ -114,13 +114,13 @@ tl::unexpected<Error> no_recipe(const std::string& word) {
     error.expected = fmt::format("{}({})", one.name, one.arguments);
     error.found = word;
     error.remedy = fmt::format("write what it is applied to, as \"{}\"", one.example);
-    return fail(std::move(error));
+    return fail(error);
   }
   Error error{ErrorCode::kUsage, "there is no problem of this name", "WHAT"};
   error.expected = "an expression, or one of " + listed(names);
   error.found = word;
   error.remedy = did_you_mean(word, names, "`warploom new --list` shows what can be written");
-  return fail(std::move(error));
+  return fail(error);
 }
 
 // A recipe's text or the one that was written, and the model's name.
@@ -147,8 +147,8 @@ Result<std::pair<std::string, std::string>> text_and_name(const Flags& flags) {
 
 // Every function and operator whose name or group holds the word.
 Answer list_functions(const std::string& word) {
-  nlohmann::json groups = nlohmann::json::array();
-  nlohmann::json rows = nlohmann::json::array();
+  auto groups = nlohmann::json::array();
+  auto rows = nlohmann::json::array();
   const auto has_word = [&](const std::string& text) { return text.find(word) != text.npos; };
   for (const Spelling& one : catalogue()) {
     if (!has_word(one.name) && !has_word(one.group)) continue;
@@ -171,14 +171,14 @@ Result<Answer> make(const Flags& flags) {
     Error error{ErrorCode::kUsage, "the element type is unknown", "--dtype", "f32, bf16, f16"};
     error.found = flags.dtype;
     error.remedy = did_you_mean(flags.dtype, {"f32", "bf16", "f16", "f64"});
-    return fail(std::move(error));
+    return fail(error);
   }
   const std::filesystem::path file = flags.out.empty() ? name + ".onnx" : flags.out;
   if (std::filesystem::exists(file)) {
     Error error{ErrorCode::kFileUnwritable, "the file exists already", file.string()};
     error.expected = "a new file";
     error.remedy = "name another by --out";
-    return fail(std::move(error));
+    return fail(error);
   }
   WARPLOOM_TRY(const SpelledModel model, spell_onnx(expression, name, *dtype));
   WARPLOOM_CHECK(write_file(file, file.extension() == ".onnx" ? model.binary : model.text));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quoted.h"
@@ -37,6 +39,11 @@
 
 namespace warploom::cli {
 namespace {
+using export_::BundleInfo;
+using graph::Graph;
+using nlohmann::json;
+using search::kStrategyNames;
+
 namespace fs = std::filesystem;
 
 struct Flags {
@@ -51,20 +58,19 @@ struct Flags {
   bool no_resume = false;
 };
 
-const std::vector<std::string> kStrategies(std::begin(search::kStrategyNames),
-                                           std::end(search::kStrategyNames));
+const std::vector<std::string> kStrategies(std::begin(kStrategyNames), std::end(kStrategyNames));
 // A model of more text, or more bytes of constants, is not copied into plan.json.
 constexpr int64_t kMostModelText = 8 << 20;
 
 // The search that the flags ask for.
-Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
+Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   if (flags.candidates.value_or(1) < 1) {
     Error error{ErrorCode::kFlagsContradict, "a search of no candidates finds nothing"};
     error.place = "--candidates";
     error.expected = "at least one";
     error.found = std::to_string(*flags.candidates);
     error.remedy = "leave it out for no limit but the budget";
-    return fail(std::move(error));
+    return fail(error);
   }
   if (flags.search.force_search && flags.no_resume) {
     Error error{ErrorCode::kFlagsContradict, "a run cannot both resume a search and start anew"};
@@ -72,9 +78,9 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
     error.expected = "one of them";
     error.found = "both";
     error.remedy = "give one of them";
-    return fail(std::move(error));
+    return fail(error);
   }
-  search::Options options = flags.search;
+  auto options = flags.search;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
   const auto strategy = std::ranges::find(kStrategies, flags.strategy);
   options.strategy = static_cast<search::Strategy>(strategy - kStrategies.begin());
@@ -85,7 +91,7 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
   return options;
 }
 
-std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome) {
+std::string summary_of(const Graph& graph, const search::Outcome& outcome) {
   const auto name = [](const graph::Node& node) { return graph::name_of(node.op); };
   const auto tensor = [&](graph::TensorId id) { return graph::to_text(graph.tensor(id)); };
   const std::string operators = listed(graph.nodes, name, " + ");
@@ -97,23 +103,23 @@ std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome
 
 // What `make check` allows: the track's bound, or twice what was seen where that is more (its
 // inputs are others).
-double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome) {
+double check_tolerance(const Graph& graph, const search::Outcome& outcome) {
   double bound = 2 * std::max(outcome.verdict.error, outcome.verdict.reference_error);
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const int output = static_cast<int>(i);
-    const verify::Tolerance tolerance = verify::tolerance_of(graph, outcome.track, output);
+    const int output = as_int(i);
+    const auto tolerance = verify::tolerance_of(graph, outcome.track, output);
     if (std::isfinite(tolerance.frobenius)) bound = std::max(bound, tolerance.frobenius);
   }
   return bound > 0 ? bound : 1e-4;
 }
 
 // The closing table. What of it people read is worked out from what programs read.
-std::string table_of(const nlohmann::json& outcome) {
+std::string table_of(const json& outcome) {
   return text_of("outcome", search::with_words(outcome));
 }
 
 // The model's text, "" for a large one.
-Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
+Result<std::string> model_text(const Flags& flags, const Graph& graph) {
   int64_t bytes = 0;
   for (const auto& tensor : graph.tensors)
     if (tensor.constant) bytes += graph::byte_count(tensor);
@@ -125,17 +131,17 @@ Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
 
 // What adopt() of the bundle's PyTorch module needs, to take other weights. A model of which that
 // cannot be said is still right with its own.
-void add_weights(export_::BundleInfo& info, const Flags& flags, const graph::Graph& primitive,
+void add_weights(BundleInfo& info, const Flags& flags, const Graph& primitive,
                  const LaunchList& list) {
-  const Result<OpenModel> open = open_onnx(flags.file, flags.model);
+  const auto open = open_onnx(flags.file, flags.model);
   if (!open) return;
   std::vector<graph::Tensor> held;
   for (const BufferSpec& input : list.inputs) {
     const auto id = primitive.tensor_named(input.name);
     if (id && primitive.tensor(*id).constant) held.push_back(primitive.tensor(*id));
   }
-  const graph::Making making = graph::making_of(open->graph, open->weights, held);
-  Result<std::string> outline = onnx_outline(flags.file, making.carried);
+  const auto making = graph::making_of(open->graph, open->weights, held);
+  auto outline = onnx_outline(flags.file, making.carried);
   if (!outline) return;
   info.weights = graph::to_json(making, open->weights);
   info.outline = *std::move(outline);
@@ -161,7 +167,7 @@ Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& fl
   if (!flags.model.dims.empty()) info.plan["dim"] = flags.model.dims;
   if (!flags.constants.empty()) info.plan["constant"] = flags.constants;
   // Kernels may read its constants.
-  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));
+  WARPLOOM_TRY(const Graph primitive, graph::decompose(graph));
   add_weights(info, flags, primitive, outcome.list);
   return export_::write_bundle(folder, info, outcome.list, primitive, until);
 }
@@ -186,13 +192,13 @@ std::string cache_note() {
 
 // A search whose bundle could not be written: what was found is not lost with the folder that it
 // should have gone to.
-Answer without_bundle(nlohmann::json outcome, const Error& error) {
+Answer without_bundle(json outcome, const Error& error) {
   const std::string text = table_of(outcome) + "\n" + describe(error) + "\n";
   outcome["bundle"] = nullptr;
-  nlohmann::json json;
-  json["error"] = to_json(error);
-  json["outcome"] = std::move(outcome);
-  return {std::move(json), text, exit_status(error.code)};
+  json record;
+  record["error"] = to_json(error);
+  record["outcome"] = std::move(outcome);
+  return {std::move(record), text, exit_status(error.code)};
 }
 
 // What building a bundle and running its check take, by the slowest kernel's compilation: the
@@ -224,7 +230,7 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   options.begun_seconds = budget.spent();
   options.delivery_seconds = [&](double slowest) { return delivery_seconds(options, slowest); };
   catch_interrupts();
-  Result<search::Outcome> found = search::optimize(graph, options);
+  auto found = search::optimize(graph, options);
   options.on_progress = {};
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
@@ -232,23 +238,23 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   constexpr double kLeft = 0.03;  // of the budget, for moving the bundle to its place
   const export_::Until until = budget.less(kLeft * budget.seconds()).until();
   const auto written = write_outcome(folder, flags, model, graph, outcome, until);
-  nlohmann::json json = search::to_json(outcome);
-  json["timeline"] = timeline.to_json();
-  if (!written) return without_bundle(std::move(json), written.error());
-  json["bundle"] = folder.string();
-  json["notes"] = written->notes;
-  if (const std::string note = cache_note(); !note.empty()) json["notes"].push_back(note);
+  json record = search::to_json(outcome);
+  record["timeline"] = timeline.to_json();
+  if (!written) return without_bundle(std::move(record), written.error());
+  record["bundle"] = folder.string();
+  record["notes"] = written->notes;
+  if (const std::string note = cache_note(); !note.empty()) record["notes"].push_back(note);
   if (outcome.card.is_object() && outcome.card.value("estimated", false))
-    json["notes"].push_back("the peaks of this card are estimated: cards.def does not list it");
-  json["headline"] = search::headline(json);
+    record["notes"].push_back("the peaks of this card are estimated: cards.def does not list it");
+  record["headline"] = search::headline(record);
   const int status = outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0;
-  return Answer{json, table_of(json), status};
+  return Answer{record, table_of(record), status};
 }
 }  // namespace
 
 Command optimize_command() {
   const auto flags = std::make_shared<Flags>();
-  search::Options& search = flags->search;
+  auto& search = flags->search;
   Command command;
   command.name = "optimize";
   command.help = "search for the fastest kernel that is proven right, and write its bundle";

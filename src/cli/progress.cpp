@@ -15,6 +15,7 @@
 
 namespace warploom::cli {
 namespace {
+using search::Progress;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
@@ -35,7 +36,7 @@ void put(const std::string& text) {
 }
 }  // namespace
 
-std::string progress_text(const search::Progress& progress, size_t width) {
+std::string progress_text(const Progress& progress, size_t width) {
   std::string text = fmt::format("{:.0f}", progress.seconds);
   if (progress.budget_seconds > 0) text += fmt::format(" of {:.0f}", progress.budget_seconds);
   text += " s";
@@ -68,7 +69,7 @@ ProgressLine::~ProgressLine() {
   if (terminal_) put("\r\033[K");
 }
 
-void ProgressLine::say(search::Progress progress) {
+void ProgressLine::say(Progress progress) {
   const std::lock_guard lock(mutex_);
   latest_ = std::move(progress);
 }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 #include "archive/archive.h"
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
@@ -41,7 +42,10 @@
 namespace warploom::cli {
 namespace {
 using nlohmann::json;
+using plan::Partition;
 using report::Facts;
+using target::Capabilities;
+using tile::Program;
 
 constexpr int64_t kDrawn = 16;  // rows and columns of a layout
 
@@ -75,7 +79,7 @@ Status add_history(Facts& facts, const Flags& flags) {
   }
   if (!from) return fail(from.error());
   WARPLOOM_TRY(const auto problems, from->problems());
-  const std::vector<std::string> keys = keys_of(facts, flags, problems);
+  const auto keys = keys_of(facts, flags, problems);
   const char* const empty =
       flags.bundle ? "The plan lists no regions." : "The archive holds no problem yet.";
   if (keys.empty()) facts.notes.push_back(empty);
@@ -95,11 +99,11 @@ Status add_history(Facts& facts, const Flags& flags) {
 }
 
 // A tile program, and what synthesis chose for it.
-Result<json> program_of(const tile::Program& written, const std::string& region, size_t solution,
-                        const target::Capabilities& capabilities) {
+Result<json> program_of(const Program& written, const std::string& region, size_t solution,
+                        const Capabilities& capabilities) {
   const std::string text = tile::print(written);
   // Parsed again, its statements know their lines.
-  const tile::Program program = tile::parse(text).value_or(written);
+  const Program program = tile::parse(text).value_or(written);
   WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities, solution));
   json row;
   row["name"] = written.name;
@@ -118,14 +122,13 @@ Result<json> program_of(const tile::Program& written, const std::string& region,
 
 // The tile programs behind a region's kernels.
 Status add_programs(Facts& facts, const kernels::Region& region,
-                    const kernels::KernelConfig& schedule,
-                    const target::Capabilities& capabilities) {
-  const kernels::FamilyPtr family = kernels::family_for(region, schedule.family(), capabilities);
+                    const kernels::KernelConfig& schedule, const Capabilities& capabilities) {
+  const auto family = kernels::family_for(region, schedule.family(), capabilities);
   if (!family) return ok();
   WARPLOOM_CHECK(family->validate(schedule));
   WARPLOOM_TRY(const auto made, family->programs(schedule));
   const size_t solution = family->layout_candidate(schedule);
-  for (const tile::Program& written : made.programs) {
+  for (const Program& written : made.programs) {
     WARPLOOM_TRY(json row, program_of(written, region.graph.name, solution, capabilities));
     facts.programs.push_back(std::move(row));
   }
@@ -137,26 +140,26 @@ double operations_of(const kernels::Region& region, double flops) {
   if (flops > 0) return flops;
   int64_t elements = 0;
   for (const graph::Node& node : region.graph.nodes) {
-    const graph::Tensor& made = region.graph.tensor(node.outputs[0]);
+    const auto& made = region.graph.tensor(node.outputs[0]);
     elements += graph::element_count(made.shape);
   }
-  return static_cast<double>(elements);
+  return as_double(elements);
 }
 
 // What bounds a region's time: arithmetic, or the traffic that no cache can hold back. What fits in
 // the cache has no bound by memory that is known.
 void add_bound(json& row, const kernels::Region& region, const kernels::Work& work,
-               const target::Capabilities& capabilities) {
+               const Capabilities& capabilities) {
   const auto us = report::positive_at(row, "/best_us");
   const double arithmetic = verify::roofline_us(capabilities, region.track, work.flops, 0);
   const double memory = verify::roofline_us(capabilities, region.track, 0, work.bytes);
-  const bool cached = work.bytes <= static_cast<double>(capabilities.l2_bytes);
+  const bool cached = work.bytes <= as_double(capabilities.l2_bytes);
   const bool by_memory = memory > arithmetic;
   row["bound"] = "arithmetic";
   if (by_memory) row["bound"] = cached ? "cache" : "DRAM";
   if (by_memory && cached) {
     const std::string bytes = report::bytes_text(work.bytes);
-    const std::string cache = report::bytes_text(static_cast<double>(capabilities.l2_bytes));
+    const std::string cache = report::bytes_text(as_double(capabilities.l2_bytes));
     row["why_unknown"]["part"] =
         fmt::format("its {} fit in a cache of {}, whose rate is not measured", bytes, cache);
     return;
@@ -168,7 +171,7 @@ void add_bound(json& row, const kernels::Region& region, const kernels::Work& wo
 }
 
 json region_row(const json& planned, const kernels::Region& region,
-                const target::Capabilities& capabilities) {
+                const Capabilities& capabilities) {
   json row;
   for (const char* key : {"name", "times", "key", "best_us", "reference_us", "best_interval_us"})
     row[key] = report::at(planned, std::string("/") + key);
@@ -178,7 +181,7 @@ json region_row(const json& planned, const kernels::Region& region,
   const auto low = report::positive_at(planned, "/best_interval_us/0");
   const auto high = report::positive_at(planned, "/best_interval_us/1");
   row["spread"] = report::json_of(report::spread_of(best, low, high));
-  const kernels::Work work = kernels::work_of(region);
+  const auto work = kernels::work_of(region);
   const double operations = operations_of(region, work.flops);
   row["operations"] = operations;
   row["bytes"] = work.bytes;
@@ -193,7 +196,7 @@ json region_row(const json& planned, const kernels::Region& region,
 
 // What is known of one region: what the plan says of it, `planned`, and what its graph gives.
 void add_region(Facts& facts, const json& planned, const kernels::Region& region,
-                const target::Capabilities& capabilities) {
+                const Capabilities& capabilities) {
   const std::string& name = region.graph.name;
   if (report::text_at(planned, "/name") != name) {
     // Made where there are more num_sms, or by another program.
@@ -213,8 +216,8 @@ void add_region(Facts& facts, const json& planned, const kernels::Region& region
 }
 
 // Regions that are alike stand once.
-void add_each_region(Facts& facts, const plan::Partition& partition, Track track,
-                     const target::Capabilities& capabilities) {
+void add_each_region(Facts& facts, const Partition& partition, Track track,
+                     const Capabilities& capabilities) {
   const json& planned = report::list_at(facts.plan, "/regions");
   std::set<std::string> seen;
   for (const plan::Region& one : partition.regions) {
@@ -248,7 +251,7 @@ Status add_regions(Facts& facts) {
   std::set<std::string> constants;
   for (const json& name : report::list_at(facts.plan, "/constant"))
     if (name.is_string()) constants.insert(name.get<std::string>());
-  WARPLOOM_TRY(const plan::Partition partition,
+  WARPLOOM_TRY(const Partition partition,
                plan::regions_of(graph, track, capabilities, {}, constants));
   const target::Measured& measured = capabilities.measured;
   facts.roofs = {{"gbs", capabilities.dram_gbs},

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 #include "base/error.h"
 #include "base/file.h"
@@ -84,7 +85,7 @@ int run(int argc, char** argv) {
 #define WARPLOOM_MADE(name) name##_command(),
   std::vector<Command> commands = {WARPLOOM_COMMANDS(WARPLOOM_MADE)};
   commands.push_back(completion_command(commands));
-  const Result<Asked> asked = read_command_line(argc, argv, commands, session);
+  const auto asked = read_command_line(argc, argv, commands, session);
   if (!asked) return print(fail(asked.error()), session);
   if (asked->command == nullptr) return print(Answer{asked->text, asked->text}, {});
   return print(carried_out(*asked->command, session), session);

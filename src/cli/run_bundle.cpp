@@ -6,14 +6,17 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -32,6 +35,10 @@
 
 namespace warploom::cli {
 namespace {
+using nlohmann::json;
+using runtime::Executor;
+using verify::Runner;
+
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "\x93NUMPY";
@@ -67,13 +74,13 @@ std::string canonical(std::string header) {
   static const std::pair<const char*, const char*> kSpellings[] = {
       {"'", "\""},      {"\\(", "["},       {",?\\s*\\)", "]"},
       {"True", "true"}, {"False", "false"}, {",\\s*\\}", "}"}};
-  for (const auto& [python, json] : kSpellings)
-    header = std::regex_replace(header, std::regex(python), json);
-  const auto said = nlohmann::json::parse(header, nullptr, false);
+  for (const auto& [python, spelled] : kSpellings)
+    header = std::regex_replace(header, std::regex(python), spelled);
+  const auto said = json::parse(header, nullptr, false);
   try {
     if (said.at("fortran_order").get<bool>()) return "columns first (Fortran order)";
     return said.at("descr").get<std::string>() + " " + shape_text(said.at("shape"));
-  } catch (const nlohmann::json::exception&) {
+  } catch (const json::exception&) {
     return "no header of NumPy's";
   }
 }
@@ -98,7 +105,7 @@ Result<std::string> input_of(const Flags& flags, size_t index, const BufferSpec&
   std::string bytes(tensor.bytes(), '\0');
   verify::Stream stream;
   stream.seed = flags.seed;
-  stream.tensor = static_cast<int>(index);
+  stream.tensor = as_int(index);
   stream.dtype = tensor.dtype;
   verify::fill(stream, bytes.data(), 0, tensor.elements());
   return bytes;
@@ -108,7 +115,7 @@ Result<std::string> input_of(const Flags& flags, size_t index, const BufferSpec&
 Result<std::vector<fs::path>> output_files(const Flags& flags, const LaunchList& list) {
   std::vector<std::string> names;
   for (const BufferSpec& output : list.outputs) names.push_back(output.name);
-  const std::vector<std::string> stems = export_::file_stems(names);
+  const auto stems = export_::file_stems(names);
   std::vector<fs::path> paths;
   for (size_t i = 0; i < stems.size(); ++i) {
     const std::string ending = descr_of(list.outputs[i].dtype).empty() ? ".bin" : ".npy";
@@ -128,7 +135,7 @@ Result<std::vector<fs::path>> output_files(const Flags& flags, const LaunchList&
 // The calls that fill the outputs, timed as `bench` and `make check` time them: the first does not
 // count. On a CPU the caches are warm, and a sample is as many calls as take a millisecond; a GPU
 // is called untimed for a while (common/warm_up.h).
-Result<nlohmann::json> timed(runtime::Executor& device, const runtime::Call& call) {
+Result<nlohmann::json> timed(Executor& device, const runtime::Call& call) {
   const bool cpu = device.engine() == Engine::cpu;
   const runtime::MeasureOptions options{.min_samples = 5,
                                         .max_samples = 100,
@@ -139,26 +146,26 @@ Result<nlohmann::json> timed(runtime::Executor& device, const runtime::Call& cal
   WARPLOOM_TRY(const std::vector<runtime::Samples> samples,
                runtime::measure(device, {{call}}, options));
   const runtime::Samples& ours = samples[0];
-  runtime::Noise noise = watch.since_start();
+  auto noise = watch.since_start();
   noise.spread = runtime::spread_of(ours.us);
-  nlohmann::json json;
-  json["device"] = device.info().name;
-  json["us"] = ours.median_us;
-  json["low_us"] = ours.low_us;
-  json["high_us"] = ours.high_us;
-  json["samples"] = ours.us.size();
-  json["machine"] = runtime::to_json(noise);
-  return json;
+  json record;
+  record["device"] = device.info().name;
+  record["us"] = ours.median_us;
+  record["low_us"] = ours.low_us;
+  record["high_us"] = ours.high_us;
+  record["samples"] = ours.us.size();
+  record["machine"] = runtime::to_json(noise);
+  return record;
 }
 
 // What holds a bundle's kernels while they run, and the executor that lends it memory.
 struct Hold {
-  std::unique_ptr<runtime::Executor> here;
+  std::unique_ptr<Executor> here;
   std::string sandbox = "no host code";  // on a GPU
 
-  Result<std::unique_ptr<runtime::Executor>> open() {
-    WARPLOOM_TRY(here, runtime::Executor::open(Engine::cpu));
-    WARPLOOM_TRY(std::unique_ptr<verify::Runner> runner, verify::Runner::open(*here));
+  Result<std::unique_ptr<Executor>> open() {
+    WARPLOOM_TRY(here, Executor::open(Engine::cpu));
+    WARPLOOM_TRY(std::unique_ptr<Runner> runner, Runner::open(*here));
     runner_ = runner.get();
     return runner;
   }
@@ -167,7 +174,7 @@ struct Hold {
   std::string text() const { return runner_ ? runner_->sandbox() : sandbox; }
 
  private:
-  const verify::Runner* runner_ = nullptr;
+  const Runner* runner_ = nullptr;
 };
 
 runtime::LoadOptions load_options(const Flags& flags, Hold& hold) {
@@ -179,7 +186,7 @@ runtime::LoadOptions load_options(const Flags& flags, Hold& hold) {
 Result<Answer> run_bundle(const Flags& flags) {
   Hold hold;
   WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(flags.bundle, load_options(flags, hold)));
-  runtime::Executor& device = *bundle->device;
+  Executor& device = *bundle->device;
   const size_t inputs = bundle->tensors.size() - bundle->list.outputs.size();
   if (!flags.files.empty() && flags.files.size() != inputs)
     return fail({ErrorCode::kUsage, "every input needs a file", "INPUTS",
@@ -200,21 +207,21 @@ Result<Answer> run_bundle(const Flags& flags) {
     WARPLOOM_CHECK(device.upload(buffers[i], bytes.data(), tensor.bytes()));
   }
   WARPLOOM_TRY(const runtime::Call call, bundle->bind(addresses));
-  WARPLOOM_TRY(nlohmann::json json, timed(device, call));
+  WARPLOOM_TRY(json record, timed(device, call));
   WARPLOOM_CHECK(make_folders(flags.out));
-  json["bundle"] = flags.bundle;
-  json["sandbox"] = hold.text();
-  if (bundle->prepare_us > 0) json["prepare_us"] = bundle->prepare_us;
+  record["bundle"] = flags.bundle;
+  record["sandbox"] = hold.text();
+  if (bundle->prepare_us > 0) record["prepare_us"] = bundle->prepare_us;
   for (size_t i = inputs; i < bundle->tensors.size(); ++i) {
     const BufferSpec& tensor = *bundle->tensors[i];
     std::string bytes(tensor.bytes(), '\0');
     WARPLOOM_CHECK(device.download(buffers[i], bytes.data(), tensor.bytes()));
     const fs::path& path = paths[i - inputs];
     WARPLOOM_CHECK(write_tensor(path, tensor, bytes));
-    json["outputs"][tensor.name] = path.string();
-    json["files"].push_back({{"tensor", tensor.name}, {"path", path.string()}});
+    record["outputs"][tensor.name] = path.string();
+    record["files"].push_back({{"tensor", tensor.name}, {"path", path.string()}});
   }
-  return Answer{json, text_of("run", json)};
+  return Answer{record, text_of("run", record)};
 }
 
 // The words of this program that run a bundle as `flags` say, in the process that they start.
@@ -255,10 +262,10 @@ Result<Answer> run_apart(const Flags& flags) {
   constexpr size_t kMostAnswer = size_t{64} << 20;
   WARPLOOM_TRY(const ProcessResult ended,
                run_process(words_of(flags), {.time = kLongest, .output_bytes = kMostAnswer}));
-  const auto json = nlohmann::json::parse(ended.out, nullptr, false);
-  if (ended.signal != 0 || ended.timed_out || !json.is_object()) return fault_of(flags, ended);
-  if (json.contains("error")) return fail(error_from_json(json["error"]));
-  return Answer{json, text_of("run", json)};
+  const auto record = json::parse(ended.out, nullptr, false);
+  if (ended.signal != 0 || ended.timed_out || !record.is_object()) return fault_of(flags, ended);
+  if (record.contains("error")) return fail(error_from_json(record["error"]));
+  return Answer{record, text_of("run", record)};
 }
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
@@ -38,6 +38,14 @@
 
 namespace warploom::cli {
 namespace {
+using graph::Graph;
+using kernels::FamilyPtr;
+using kernels::KernelConfig;
+using nlohmann::json;
+using target::Capabilities;
+using tile::Program;
+using vendor::VendorProblem;
+
 struct Flags {
   std::string file;
   std::string target = "auto";
@@ -49,21 +57,21 @@ struct Flags {
   int region = 1;
 };
 
-nlohmann::json json_of(const kernels::Family& family) {
-  const kernels::Space space = family.space();
-  nlohmann::json fields = nlohmann::json::array();
-  const kernels::ConfigType& type = family.type();
+json json_of(const kernels::Family& family) {
+  const auto space = family.space();
+  json fields = json::array();
+  const auto& type = family.type();
   for (const auto& field : space.fields) {
     const kernels::FieldInfo& info = type.fields[*type.find(field.name)];
-    nlohmann::json values = nlohmann::json::array();
+    json values = json::array();
     for (const int64_t value : field.values) values.push_back(info.json_of(value));
-    nlohmann::json row;
+    json row;
     row["name"] = field.name;
     row["values"] = std::move(values);
     row["meaning"] = field.meaning;
     fields.push_back(std::move(row));
   }
-  nlohmann::json out;
+  json out;
   out["family"] = space.family;
   out["size"] = space.size();
   out["fields"] = std::move(fields);
@@ -71,8 +79,8 @@ nlohmann::json json_of(const kernels::Family& family) {
 }
 
 // The family that a schedule's text names.
-Result<kernels::FamilyPtr> family_of(const kernels::Region& region, const std::string& name,
-                                     const target::Capabilities& capabilities) {
+Result<FamilyPtr> family_of(const kernels::Region& region, const std::string& name,
+                            const Capabilities& capabilities) {
   const auto all = kernels::families_for(region, capabilities);
   const auto found = std::ranges::find(all, name, &kernels::Family::name);
   if (found != all.end()) return *found;
@@ -84,32 +92,30 @@ Result<kernels::FamilyPtr> family_of(const kernels::Region& region, const std::s
   error.expected = names.empty() ? "no family covers it" : "one of " + listed(names);
   error.found = name;
   error.remedy = did_you_mean(name, names, "take another family or target");
-  return fail(std::move(error));
+  return fail(error);
 }
 
 // A schedule's text, "": what a search would try first; and its family, which holds it to be legal.
 struct Chosen {
-  kernels::FamilyPtr family;
-  kernels::KernelConfig config;
+  FamilyPtr family;
+  KernelConfig config;
 };
 
-Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string text) {
-  nlohmann::json object = {{"file", flags.file}, {"what", flags.what}};
-  object.update(json);
+Answer answer_of(const Flags& flags, const json& record, std::string text) {
+  json object = {{"file", flags.file}, {"what", flags.what}};
+  object.update(record);
   return {object, std::move(text)};
 }
 
 // A model, its regions as optimize searches them, and what they are shown for.
 struct Shown {
-  graph::Graph given;  // as the model has it
-  graph::Graph graph;  // as it is planned
+  Graph given;  // as the model has it
+  Graph graph;  // as it is planned
   Track track = Track::fp32;
-  target::Capabilities capabilities;
+  Capabilities capabilities;
   plan::Partition partition;
 
-  nlohmann::json record() const {
-    return {{"target", capabilities.arch}, {"track", name_of(track)}};
-  }
+  json record() const { return {{"target", capabilities.arch}, {"track", name_of(track)}}; }
 
   std::vector<std::string> families_of(const plan::Region& region) const {
     std::vector<std::string> names;
@@ -122,10 +128,10 @@ struct Shown {
 
 // The regions, each with the families that cover it.
 Answer show_regions(const Flags& flags, const Shown& shown) {
-  nlohmann::json regions = nlohmann::json::array();
+  json regions = json::array();
   for (const plan::Region& region : shown.partition.regions) {
     const std::string& stored = region.tensors[region.graph.outputs[0]];
-    nlohmann::json row;
+    json row;
     row["number"] = regions.size() + 1;
     row["name"] = region.graph.name;
     row["output"] = stored;
@@ -135,27 +141,26 @@ Answer show_regions(const Flags& flags, const Shown& shown) {
     row["graph"] = to_text(region.graph);
     regions.push_back(std::move(row));
   }
-  nlohmann::json json = shown.record();
-  json["regions"] = std::move(regions);
-  return answer_of(flags, json, text_of("regions", json));
+  json record = shown.record();
+  record["regions"] = std::move(regions);
+  return answer_of(flags, record, text_of("regions", record));
 }
 
 // What each region would be timed beside, before anything runs.
 Answer show_references(const Flags& flags, const Shown& shown) {
   const Engine engine = shown.capabilities.gpu ? Engine::cuda : Engine::cpu;
-  nlohmann::json regions = nlohmann::json::array();
+  json regions = json::array();
   std::string text;
   int number = 0;
   for (const plan::Region& region : shown.partition.regions) {
     ++number;
     if (region.alias) continue;
     const auto operators = vendor::operators_of(shown.given, region.graph, region.tensors);
-    const vendor::VendorProblem problem =
-        vendor::match_region(region.graph, operators, shown.track);
+    const VendorProblem problem = vendor::match_region(region.graph, operators, shown.track);
     const std::string reference = vendor::expected_reference(problem, engine);
     std::vector<std::string> calls;
     for (const vendor::Step& step : problem.steps) calls.push_back(words_of(step));
-    nlohmann::json row;
+    json row;
     row["number"] = number;
     row["name"] = region.graph.name;
     row["reference"] = reference;
@@ -164,21 +169,21 @@ Answer show_references(const Flags& flags, const Shown& shown) {
     text += fmt::format("{:>3}  {}\n       {}\n", number, region.graph.name, reference);
   }
   const bool several = regions.size() > 1;
-  nlohmann::json json = shown.record();
-  json["regions"] = std::move(regions);
+  json record = shown.record();
+  record["regions"] = std::move(regions);
   if (several) {
-    const vendor::VendorProblem problem = vendor::match(shown.given, shown.track);
+    const VendorProblem problem = vendor::match(shown.given, shown.track);
     const std::string whole = vendor::expected_reference(problem, engine);
-    json["whole"] = whole;
+    record["whole"] = whole;
     text += fmt::format("the whole model at once\n       {}\n", whole);
   }
-  return answer_of(flags, json, text);
+  return answer_of(flags, record, text);
 }
 
 // The command line that profiles a bundle's kernels, as data and to be copied.
 Result<Answer> show_profile(const Flags& flags) {
   std::filesystem::path path = flags.file;
-  WARPLOOM_TRY(const nlohmann::json plan, read_plan(path));
+  WARPLOOM_TRY(const json plan, read_plan(path));
   WARPLOOM_TRY(const LaunchList list, launch_list_from_json(plan["launch_list"]));
   if (list.engine != Engine::cuda)
     return fail({ErrorCode::kFlagsContradict, "ncu profiles kernels of a GPU", flags.file,
@@ -194,9 +199,9 @@ Result<Answer> show_profile(const Flags& flags) {
 }
 
 // What a search would try first.
-Result<kernels::KernelConfig> default_config(const kernels::Region& region,
-                                             const target::Capabilities& capabilities) {
-  const search::SearchSpace catalogue = search::search_space_of(region, capabilities);
+Result<KernelConfig> default_config(const kernels::Region& region,
+                                    const Capabilities& capabilities) {
+  const auto catalogue = search::search_space_of(region, capabilities);
   search::SearchStrategy proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
   Error error{ErrorCode::kNoSchedule};
@@ -205,31 +210,30 @@ Result<kernels::KernelConfig> default_config(const kernels::Region& region,
   error.expected = "a region that a family knows";
   error.found = graph::to_text(region.graph);
   error.remedy = "take another target or track";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Answer show_space(const Flags& flags, const kernels::Region& region, const std::string& target,
-                  const target::Capabilities& capabilities) {
-  nlohmann::json json = {{"target", target}, {"families", nlohmann::json::array()}};
+                  const Capabilities& capabilities) {
+  json record = {{"target", target}, {"families", json::array()}};
   for (const auto& family : kernels::families_for(region, capabilities))
-    json["families"].push_back(json_of(*family));
-  return answer_of(flags, json, text_of("space", json));
+    record["families"].push_back(json_of(*family));
+  return answer_of(flags, record, text_of("space", record));
 }
 
 // The tile programs under a schedule and, where `layouts` are asked for, what synthesis makes of
 // them. Both are added to what is there.
-Status add_programs(nlohmann::json& json, std::string& text,
-                    const std::vector<tile::Program>& programs,
-                    const target::Capabilities& capabilities, bool layouts) {
-  for (const tile::Program& program : programs) {
+Status add_programs(json& record, std::string& text, const std::vector<Program>& programs,
+                    const Capabilities& capabilities, bool layouts) {
+  for (const Program& program : programs) {
     const std::string printed = tile::print(program);
-    json["programs"].push_back(printed);
+    record["programs"].push_back(printed);
     text += printed + "\n";
     if (!layouts) continue;
     WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities));
     for (const auto& solution : lowered.solutions)
-      json["instructions"].push_back(instructions(program, solution));
-    json["solutions"].push_back(alternatives(program, lowered.solutions));
+      record["instructions"].push_back(instructions(program, solution));
+    record["solutions"].push_back(alternatives(program, lowered.solutions));
     text += layouts_text(program, lowered);
   }
   return ok();
@@ -243,7 +247,7 @@ std::string source_text(const Kernel& kernel) {
 }
 
 Result<Chosen> chosen_of(const std::string& schedule, const kernels::Region& region,
-                         const target::Capabilities& capabilities) {
+                         const Capabilities& capabilities) {
   Chosen out;
   if (schedule.empty()) {
     WARPLOOM_TRY(out.config, default_config(region, capabilities));
@@ -259,38 +263,39 @@ Result<Chosen> chosen_of(const std::string& schedule, const kernels::Region& reg
 
 // One region under a config: its program, layouts, cost or source.
 Result<Answer> show_schedule(const Flags& flags, const kernels::Region& region,
-                             const std::string& target, const target::Capabilities& capabilities) {
+                             const std::string& target, const Capabilities& capabilities) {
   WARPLOOM_TRY(const Chosen chosen, chosen_of(flags.schedule, region, capabilities));
-  const kernels::KernelConfig& config = chosen.config;
-  nlohmann::json json;
-  json["target"] = target;
-  json["track"] = name_of(region.track);
-  json["schedule"] = config.text();
+  const KernelConfig& config = chosen.config;
+  json record;
+  record["target"] = target;
+  record["track"] = name_of(region.track);
+  record["schedule"] = config.text();
   std::string text = "// " + config.text() + "\n";
   if (flags.what == "program" || flags.what == "layouts") {
     WARPLOOM_TRY(const kernels::Family::Programs built, chosen.family->programs(config));
-    WARPLOOM_CHECK(add_programs(json, text, built.programs, capabilities, flags.what == "layouts"));
-    return answer_of(flags, json, text);
+    WARPLOOM_CHECK(
+        add_programs(record, text, built.programs, capabilities, flags.what == "layouts"));
+    return answer_of(flags, record, text);
   }
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, config, capabilities));
-  json["predicted_us"] = list.predicted_us;
-  json["card"] = target::card_to_json(capabilities);
+  record["predicted_us"] = list.predicted_us;
+  record["card"] = target::card_to_json(capabilities);
   const std::string on = capabilities.gpu ? " on a card " + capabilities.card : "";
   if (flags.what == "cost")
-    return answer_of(flags, json,
+    return answer_of(flags, record,
                      fmt::format("{}predicted {:.1f} us{}\n", text, list.predicted_us, on));
   for (const Kernel& kernel : list.kernels) text += source_text(kernel);
-  json["launch_list"] = to_json(list);
-  return answer_of(flags, json, text);
+  record["launch_list"] = to_json(list);
+  return answer_of(flags, record, text);
 }
 
 // The target's name as it was given; of `auto` what it stands for.
-std::string target_name(const Flags& flags, const target::Capabilities& capabilities) {
+std::string target_name(const Flags& flags, const Capabilities& capabilities) {
   if (flags.target != "auto") return flags.target;
   return capabilities.gpu ? capabilities.arch : "cpu";
 }
 
-Result<Shown> planned(const Flags& flags, graph::Graph given) {
+Result<Shown> planned(const Flags& flags, Graph given) {
   Shown shown;
   WARPLOOM_TRY(shown.track, track_for(given, flags.track));
   WARPLOOM_TRY(shown.capabilities, search::resolve_target(flags.target));
@@ -304,7 +309,7 @@ Result<Shown> planned(const Flags& flags, graph::Graph given) {
 
 Result<Answer> show(const Flags& flags) {
   if (flags.what == "ncu") return show_profile(flags);
-  WARPLOOM_TRY(graph::Graph given, load_onnx(flags.file, flags.model));
+  WARPLOOM_TRY(Graph given, load_onnx(flags.file, flags.model));
   if (flags.what == "graph") {
     const std::string text = graph::to_text(given);
     return answer_of(flags, {{"graph", text}}, text);
@@ -312,14 +317,14 @@ Result<Answer> show(const Flags& flags) {
   WARPLOOM_TRY(const Shown shown, planned(flags, std::move(given)));
   if (flags.what == "regions") return show_regions(flags, shown);
   if (flags.what == "reference") return show_references(flags, shown);
-  const std::vector<plan::Region>& regions = shown.partition.regions;
-  const auto wanted = static_cast<size_t>(flags.region - 1);
+  const auto& regions = shown.partition.regions;
+  const auto wanted = as_size(flags.region - 1);
   if (wanted >= regions.size()) {
     Error error{ErrorCode::kUsage, "there is no such region", "--region"};
     error.expected = fmt::format("1 to {}", regions.size());
     error.found = std::to_string(flags.region);
     error.remedy = "see them with `warploom show FILE --what regions`";
-    return fail(std::move(error));
+    return fail(error);
   }
   const bool whole = shown.partition.trivial(shown.graph);  // then tensors keep their names
   const kernels::Region region{whole ? shown.graph : regions[wanted].graph, shown.track};

@@ -25,6 +25,8 @@
 
 namespace warploom::cli {
 namespace {
+using nlohmann::json;
+
 bool coloured() {
   const char* const terminal = std::getenv("TERM");
   const bool able = terminal != nullptr && std::string_view(terminal) != "dumb";
@@ -55,15 +57,15 @@ Forms::mapped_type number(const char* format) {
 
 // A record's texts as a terminal may show them: names, paths and compilers' words may hold
 // anything. What has several lines keeps them.
-nlohmann::json shown(const nlohmann::json& value, bool lines = false) {
+json shown(const json& value, bool lines = false) {
   static const std::set<std::string> kOfSeveralLines = {"text", "schedule", "why", "detail"};
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     return lines ? printable_lines(text) : printable(text);
   }
-  nlohmann::json out = value;
+  json out = value;
   if (value.is_array())
-    for (nlohmann::json& inside : out) inside = shown(inside, lines);
+    for (json& inside : out) inside = shown(inside, lines);
   if (value.is_object())
     for (const auto& [key, inside] : value.items())
       out[key] = shown(inside, kOfSeveralLines.contains(key));
@@ -110,7 +112,7 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   return fail({ErrorCode::kUnknownTrack, message, "--track", listed(names), name, remedy});
 }
 
-std::string text_of(const std::string& name, const nlohmann::json& record) {
+std::string text_of(const std::string& name, const json& record) {
   const auto share = [](double part) { return fmt::format("{:.0f} %", 100 * part); };
   const auto first_digits = [](const std::string& text) { return text.substr(0, 8); };
   const auto beneath = [](const std::string& text) {

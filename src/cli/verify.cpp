@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 #include "base/error.h"
@@ -33,6 +34,11 @@
 
 namespace warploom::cli {
 namespace {
+using graph::Graph;
+using nlohmann::json;
+using verify::Evaluator;
+using verify::Verdict;
+
 namespace fs = std::filesystem;
 
 struct Flags {
@@ -54,8 +60,8 @@ struct Flags {
 // of its problem.
 struct Bench {
   fs::path path;
-  graph::Graph operators;              // as the model has them
-  graph::Graph graph;                  // of primitives; the problem takes it
+  Graph operators;                     // as the model has them
+  Graph graph;                         // of primitives; the problem takes it
   std::vector<std::string> constants;  // of its inputs, beside what the model holds
   Track track = Track::fp32;
   target::Capabilities capabilities;
@@ -64,13 +70,13 @@ struct Bench {
   bool whole_bundle = false;  // what was judged is all that people build of it
   uint64_t seed = 0;
   verify::Bound bound = {};
-  std::optional<verify::Evaluator> evaluator;
+  std::optional<Evaluator> evaluator;
 };
 
 // What was said of the model when the plan was made, behind what is said now.
-std::vector<std::string> said_of_model(const nlohmann::json& plan, const char* key,
+std::vector<std::string> said_of_model(const json& plan, const char* key,
                                        std::vector<std::string> now) {
-  for (const auto& said : plan.value(key, nlohmann::json::array()))
+  for (const auto& said : plan.value(key, json::array()))
     now.push_back(said.is_string() ? said.get<std::string>() : said.dump());
   return now;
 }
@@ -81,7 +87,7 @@ Status open_plan(const Flags& flags, Bench& bench) {
                  "an ONNX model", "nothing", "name the model with --problem"});
   std::error_code ignored;
   bench.whole_bundle = flags.whole_bundle && fs::is_directory(bench.path, ignored);
-  WARPLOOM_TRY(const nlohmann::json plan, read_plan(bench.path));
+  WARPLOOM_TRY(const json plan, read_plan(bench.path));
   const auto held = plan.find("model");
   if (flags.model.empty() && (held == plan.end() || !held->is_string()))
     return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", bench.path.string(),
@@ -150,38 +156,38 @@ Result<Bench> open(const Flags& flags) {
   WARPLOOM_CHECK(flags.problem.empty() ? from_plan() : open_kernels(flags, bench));
   const std::set<std::string> constants(bench.constants.begin(), bench.constants.end());
   WARPLOOM_CHECK(plan::check_constants(bench.graph, constants));
-  search::Task task = search::make_task({std::move(bench.graph), bench.track}, bench.capabilities,
-                                        bench.seed, constants);
+  auto task = search::make_task({std::move(bench.graph), bench.track}, bench.capabilities,
+                                bench.seed, constants);
   bench.bound = task.bound;
   task.setup.reference = vendor::match_region(task.setup.graph, bench.operators, bench.track);
   catch_interrupts();
   WARPLOOM_TRY(bench.evaluator,
-               verify::Evaluator::start(std::move(task.setup), {.interrupted = &interrupted()}));
+               Evaluator::start(std::move(task.setup), {.interrupted = &interrupted()}));
   return bench;
 }
 
-Result<verify::Verdict> judged(Bench& bench, const verify::Request& request) {
-  WARPLOOM_TRY(verify::Verdict verdict, bench.evaluator->judge(request));
+Result<Verdict> judged(Bench& bench, const verify::Request& request) {
+  WARPLOOM_TRY(Verdict verdict, bench.evaluator->judge(request));
   if (!verdict.accepted) return fail(verdict.error_found);
   return verdict;
 }
 
 // A verdict with what people read of it: its times, in turns with the reference where there is one.
-nlohmann::json told(const Bench& bench, const Flags& flags, const verify::Verdict& verdict) {
-  const verify::Ready& ready = bench.evaluator->ready();
-  nlohmann::json json = verify::to_json(verdict);
-  nlohmann::json reference;
+json told(const Bench& bench, const Flags& flags, const Verdict& verdict) {
+  const auto& ready = bench.evaluator->ready();
+  json record = verify::to_json(verdict);
+  json reference;
   if (!ready.reference.empty()) reference = ready.reference;
-  json[flags.problem.empty() ? "plan" : "kernel"] = bench.path.string();
-  json["device"] = ready.device;
-  json["seed"] = bench.seed;
-  json["environment"] = ready.environment;
-  json["reference"] = reference;
-  json["best_us"] = json["median_us"];
-  json["best_interval_us"] = {json["low_us"], json["high_us"]};
-  json["reference_interval_us"] = {json["reference_low_us"], json["reference_high_us"]};
-  json.update(search::against_bound(bench.bound, verdict.median_us));
-  return json;
+  record[flags.problem.empty() ? "plan" : "kernel"] = bench.path.string();
+  record["device"] = ready.device;
+  record["seed"] = bench.seed;
+  record["environment"] = ready.environment;
+  record["reference"] = reference;
+  record["best_us"] = record["median_us"];
+  record["best_interval_us"] = {record["low_us"], record["high_us"]};
+  record["reference_interval_us"] = {record["reference_low_us"], record["reference_high_us"]};
+  record.update(search::against_bound(bench.bound, verdict.median_us));
+  return record;
 }
 
 Result<Answer> judge_again(Flags flags) {
@@ -196,14 +202,14 @@ Result<Answer> judge_again(Flags flags) {
   request.warm_up = true;
   request.min_samples = 10;
   request.candidate_limit_ms = 1e3 * flags.limit_seconds;
-  WARPLOOM_TRY(const verify::Verdict verdict, judged(bench, request));
-  nlohmann::json json = told(bench, flags, verdict);
-  json["judged"] = nullptr;
-  if (!bench.file.empty()) json["judged"] = bench.file;
-  json["whole_bundle"] = bench.whole_bundle;
-  json["built_not_judged"] = nlohmann::json::array();
-  if (bench.whole_bundle) json["built_not_judged"] = export_::built_in(bench.path.parent_path());
-  return Answer{json, text_of("verdict", search::with_words(json))};
+  WARPLOOM_TRY(const Verdict verdict, judged(bench, request));
+  json record = told(bench, flags, verdict);
+  record["judged"] = nullptr;
+  if (!bench.file.empty()) record["judged"] = bench.file;
+  record["whole_bundle"] = bench.whole_bundle;
+  record["built_not_judged"] = json::array();
+  if (bench.whole_bundle) record["built_not_judged"] = export_::built_in(bench.path.parent_path());
+  return Answer{record, text_of("verdict", search::with_words(record))};
 }
 
 Result<Answer> time_again(Flags flags) {
@@ -217,9 +223,9 @@ Result<Answer> time_again(Flags flags) {
   request.max_samples = 100'000;
   request.timing_ms = 1e3 * flags.seconds;
   request.candidate_limit_ms = 60'000;
-  WARPLOOM_TRY(const verify::Verdict verdict, judged(bench, request));
-  const nlohmann::json json = told(bench, flags, verdict);
-  return Answer{json, text_of("times", search::with_words(json))};
+  WARPLOOM_TRY(const Verdict verdict, judged(bench, request));
+  const json record = told(bench, flags, verdict);
+  return Answer{record, text_of("times", search::with_words(record))};
 }
 
 // A command on a bundle, or on a file of kernels and its problem, without its name and help.
@@ -244,7 +250,7 @@ Command judging_command(const std::shared_ptr<Flags>& flags, Result<Answer> (*ac
 }  // namespace
 
 Result<nlohmann::json> read_plan(fs::path& path) {
-  WARPLOOM_TRY(nlohmann::json plan, runtime::read_plan(path, {"launch_list", "track"}));
+  WARPLOOM_TRY(json plan, runtime::read_plan(path, {"launch_list", "track"}));
   if (plan["track"].is_string() && track_named(plan["track"].get<std::string>())) return plan;
   return runtime::unfit_plan(path, "an unknown track");
 }

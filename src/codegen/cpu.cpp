@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
 #include "codegen/cpu_emitter.h"
@@ -22,6 +21,8 @@
 
 namespace warploom::codegen {
 namespace {
+using nlohmann::json;
+
 constexpr int64_t kMaxRegisterBytes = 400 << 10;
 }  // namespace
 
@@ -66,7 +67,7 @@ void CpuEmitter::statement(const Statement& statement) {
 
 void CpuEmitter::body(const Body& statements) {
   const auto outside = std::exchange(aliases_, {});
-  const std::vector<Run> runs = runs_of(statements);
+  const auto runs = runs_of(statements);
   for (size_t i = 0; i < runs.size(); ++i) {
     if (!runs[i].shape.empty())
       fused(statements, runs[i], std::span(runs).subspan(i + 1));
@@ -78,10 +79,10 @@ void CpuEmitter::body(const Body& statements) {
 
 // What is written, in resources/kernel/cpu.cpp.
 Result<Kernel> CpuEmitter::emit() {
-  const std::vector<int64_t>& grid = program_.grid;
+  const auto& grid = program_.grid;
   Kernel kernel{.name = program_.name, .threads = 1, .shared_bytes = layouts_.shared_floats * 4};
   std::ranges::copy(grid, kernel.grid.begin());
-  nlohmann::json record;
+  json record;
   record["vector_bytes"] = capabilities_.vector_bytes;
   record["x"] = grid[0];
   record["y"] = grid[1];
@@ -107,7 +108,7 @@ Result<Kernel> CpuEmitter::emit() {
   for (size_t i = 0; i < program_.tensors.size(); ++i) {  // the body tells which need memory
     const Tensor& tensor = program_.tensors[i];
     if (!named_[i] || tensor.scope == Scope::global) continue;
-    nlohmann::json& row = record["arrays"].emplace_back();
+    json& row = record["arrays"].emplace_back();
     row["name"] = tensor.name;
     row["type"] = is_wide_integer(tensor.dtype) ? "long long" : "float";
     if (tensor.scope == Scope::reg)
@@ -121,7 +122,7 @@ Result<Kernel> CpuEmitter::emit() {
   return kernel;
 }
 
-void CpuEmitter::note_buffer(TensorId id, Kernel& kernel, nlohmann::json& record) const {
+void CpuEmitter::note_buffer(TensorId id, Kernel& kernel, json& record) const {
   const Tensor& buffer = tensor(id);
   const char* qualifier = buffer.writable ? "" : "const ";
   const std::string type = fmt::format("{}{}", qualifier, cpu_type(buffer.dtype));

@@ -2,11 +2,14 @@
 // blocks of registers.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "codegen/cpu_emitter.h"
@@ -79,11 +82,11 @@ template <class Node> void CpuEmitter::fold(const Node& node) {
   constexpr bool kEach = std::is_same_v<Node, Scan>;
   bool reverse = false;
   if constexpr (kEach) reverse = node.reverse;
-  const std::vector<int64_t>& shape = tensor(node.src).shape;
+  const auto& shape = tensor(node.src).shape;
   const Reduction& how = reduction_of(node.op);
-  const auto axis = static_cast<size_t>(node.axis);
+  const auto axis = as_size(node.axis);
   const size_t along = vector_dim_of(shape);
-  const std::vector<Loop> outer = open_loops(shape, along, axis);
+  const auto outer = open_loops(shape, along, axis);
   const std::string total = fresh("t");
   const std::string v = fresh("v");
   const std::string k = fresh("k");
@@ -155,7 +158,7 @@ RegisterBlock register_block(int64_t m, int64_t vectors, int64_t registers) {
   for (int64_t v = 1; v <= std::min<int64_t>(vectors, 6); ++v) {
     const int64_t r = std::min(m, (registers - 1 - v) / v);
     if (r < 1) continue;
-    const double loads = 1.0 / static_cast<double>(r) + 1.0 / static_cast<double>(v);
+    const double loads = 1.0 / as_double(r) + 1.0 / as_double(v);
     if (loads < least) {
       least = loads;
       best = {r, v};

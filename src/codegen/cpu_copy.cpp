@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/integers.h"
 #include "codegen/cpu_emitter.h"
@@ -66,7 +67,7 @@ CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
   for (size_t i = 0; i < std::min<size_t>(dims.size(), 2); ++i) {
     const size_t d = dims[dims.size() - 1 - i];
     Side::Line& line = i == 0 ? side.col : side.row;
-    line.dim = static_cast<int>(d);
+    line.dim = as_int(d);
     line.extent = tile.extent[d];
     line.stride = strides[d] * tile.step_along(d);
   }
@@ -76,7 +77,7 @@ CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
   const CpuLayout& l = layout(tile.tensor);
   const size_t fast = l.fast_dim(rank);
   const size_t slow = rank < 2 ? fast : 2 * rank - 3 - fast;
-  side.rows_fast = side.row.dim == static_cast<int>(fast);
+  side.rows_fast = side.row.dim == as_int(fast);
   if (l.one_panel()) return side;
   const auto whole = [&](size_t dim, int64_t extent) {
     return tile.offset[dim].constant() == 0 && tile.extent[dim] == extent;
@@ -118,7 +119,7 @@ std::string CpuEmitter::conditions(const Tile& tile, const Side* besides) const 
   const Tensor& t = tensor(tile.tensor);
   std::vector<std::string> out;
   for (size_t i = 0; i < tile.offset.size(); ++i) {
-    const int dim = static_cast<int>(i);
+    const int dim = as_int(i);
     if (besides && (dim == besides->row.dim || dim == besides->col.dim)) continue;
     const Index& offset = tile.offset[i];
     const Range range = ranges_.of(offset);
@@ -134,7 +135,7 @@ std::string CpuEmitter::box(const Side& global) const {
   const Tile& tile = *global.tile;
   const auto part = [&](const Side::Line& line) {
     if (line.dim < 0) return std::string("{0, 1, 1}");
-    const auto d = static_cast<size_t>(line.dim);
+    const auto d = as_size(line.dim);
     const int64_t step = tile.step_along(d);
     const std::string stepped = step == 1 ? "" : fmt::format(", {}", step);
     const int64_t size = tensor(tile.tensor).shape[d];
@@ -287,7 +288,7 @@ void CpuEmitter::gathered(Copy copy) {
   const bool reads = copy.src.lookup >= 0;
   Tile& global = reads ? copy.src : copy.dst;
   Tile& other = reads ? copy.dst : copy.src;
-  const auto dim = static_cast<size_t>(global.lookup_dim);
+  const auto dim = as_size(global.lookup_dim);
   const Tensor& lookup = tensor(global.lookup);
   turns("g", global.extent[dim], [&](const Index& g) {
     const Index place = global.offset[dim] + g;

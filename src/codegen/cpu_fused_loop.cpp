@@ -13,7 +13,9 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "codegen/cpu_emitter.h"
@@ -239,10 +241,10 @@ std::string CpuEmitter::FusedLoop::current(TensorId id) {
 
 std::string CpuEmitter::FusedLoop::coordinate(const Value& value, const Map& map) {
   const size_t fast = vector_dim_of(out_.tensor(map.dst).shape);
-  const bool walked = !single_ && static_cast<size_t>(value.axis) == fast;
+  const bool walked = !single_ && as_size(value.axis) == fast;
   Index at = value.shift;
   for (const Loop& loop : loops_)
-    if (static_cast<int>(loop.dim) == value.axis) at = at + Index::variable(loop.variable);
+    if (as_int(loop.dim) == value.axis) at = at + Index::variable(loop.variable);
   if (walked) at = at + Index::variable(v_);
   const char* call = walked ? "counted" : "splat";
   return local(fmt::format("wl::{}({})", call, at.text()), map.dst);

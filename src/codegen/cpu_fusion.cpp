@@ -17,6 +17,8 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
+#include "base/dtype.h"
 #include "codegen/cpu_emitter.h"
 #include "codegen/terms.h"
 #include "tile/print.h"
@@ -132,7 +134,7 @@ class CpuEmitter::Joining {
   // A register tensor whose elements the loop walks. Those with at most one dimension above 1 lie
   // one after another: what counts is how many there are.
   bool takes(TensorId id) {
-    std::vector<int64_t> shape = tensor(id).shape;
+    auto shape = tensor(id).shape;
     const int64_t count = element_count(shape);
     if (std::ranges::find(shape, count) != shape.end()) shape = {count};
     const bool same_shape = next_.shape.empty() || next_.shape == shape;
@@ -144,8 +146,8 @@ class CpuEmitter::Joining {
 
   // What a reduction or scan combines must lie along vectors.
   bool takes_along(TensorId src, int dim) {
-    const std::vector<int64_t>& shape = tensor(src).shape;
-    const auto axis = static_cast<size_t>(dim);
+    const auto& shape = tensor(src).shape;
+    const auto axis = as_size(dim);
     return takes(src) && axis == vector_dim_of(shape) && shape[axis] > 1;
   }
 
@@ -159,7 +161,7 @@ class CpuEmitter::Joining {
     next_.rows |= has_coordinates(map.value);
     for (const TensorId id : uses_of(out_.program_, statement).reads) {
       if (run_.reduced.contains(id)) return false;
-      const std::vector<int64_t>& shape = tensor(id).shape;
+      const auto& shape = tensor(id).shape;
       next_.rows |= shape != tensor(map.dst).shape && element_count(shape) > 1;
     }
     return true;

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/integers.h"
 #include "base/value_op.h"
@@ -17,7 +19,7 @@
 
 namespace warploom::codegen {
 namespace {
-constexpr size_t kNone = static_cast<size_t>(-1);
+constexpr size_t kNone = as_size(-1);
 }  // namespace
 
 std::string whole_element(const std::string& pointer) {
@@ -40,7 +42,7 @@ std::string CpuEmitter::whole_text(const Value& value, const Map& map,
   if (value.kind == Value::Kind::coordinate) {
     Index at = value.shift;
     for (const Loop& loop : loops)
-      if (static_cast<int>(loop.dim) == value.axis) at = at + Index::variable(loop.variable);
+      if (as_int(loop.dim) == value.axis) at = at + Index::variable(loop.variable);
     return fmt::format("static_cast<long long>({})", at.text());
   }
   std::vector<std::string> operands;
@@ -52,7 +54,7 @@ std::string CpuEmitter::whole_text(const Value& value, const Map& map,
 }
 
 void CpuEmitter::whole_numbers(const Map& map) {
-  const std::vector<Loop> loops = open_loops(tensor(map.dst).shape, kNone, kNone);
+  const auto loops = open_loops(tensor(map.dst).shape, kNone, kNone);
   out_.open("{{");
   const Writer::Block around{out_, loops.size() + 1};
   const std::string value = whole_text(map.value, map, loops);
@@ -60,7 +62,7 @@ void CpuEmitter::whole_numbers(const Map& map) {
 }
 
 void CpuEmitter::whole_numbers(const Fill& fill) {
-  const std::vector<Loop> loops = open_loops(tensor(fill.dst).shape, kNone, kNone);
+  const auto loops = open_loops(tensor(fill.dst).shape, kNone, kNone);
   const Writer::Block around{out_, loops.size()};
   const int64_t value = saturated_integer(tensor(fill.dst).dtype, fill.value);
   out_.line("*({}) = {};", element(fill.dst, loops), whole_literal(value));
@@ -71,10 +73,10 @@ template <class Node> void CpuEmitter::whole_numbers_along(const Node& node) {
   constexpr bool kEach = std::is_same_v<Node, Scan>;
   bool reverse = false;
   if constexpr (kEach) reverse = node.reverse;
-  const std::vector<int64_t>& shape = tensor(node.src).shape;
+  const auto& shape = tensor(node.src).shape;
   const Reduction& how = reduction_of(node.op);
-  const auto axis = static_cast<size_t>(node.axis);
-  const std::vector<Loop> outer = open_loops(shape, axis, kNone);
+  const auto axis = as_size(node.axis);
+  const auto outer = open_loops(shape, axis, kNone);
   out_.open("{{");
   const Writer::Block around{out_, outer.size() + 1};
   const std::string total = fresh("t");

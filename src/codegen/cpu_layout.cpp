@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
@@ -12,6 +13,8 @@
 
 namespace warploom::codegen {
 namespace {
+using synth::IndexRanges;
+
 // How the statements use one shared tensor.
 struct Uses {
   const Statement* as_is = nullptr;
@@ -27,7 +30,7 @@ bool columns_are_contiguous(const Tensor& matrices) {
   return matrices.strides[rank - 2] == 1 && matrices.strides[rank - 1] != 1;
 }
 
-void note_uses(const Program& program, const Body& body, synth::IndexRanges& ranges,
+void note_uses(const Program& program, const Body& body, IndexRanges& ranges,
                std::vector<Uses>& uses) {
   for (const Statement& statement : body) {
     if (const auto* loop = statement.as<For>()) ranges.enter(*loop);
@@ -99,7 +102,7 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program,
                                       const target::Capabilities& capabilities) {
   const int64_t lanes = capabilities.lanes();
   std::vector<Uses> uses(program.tensors.size());
-  synth::IndexRanges ranges(program);
+  IndexRanges ranges(program);
   note_uses(program, program.body, ranges, uses);
 
   CpuLayouts layouts;

@@ -10,13 +10,18 @@
 #include <regex>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "codegen/cuda_emitter.h"
 #include "codegen/launch_list.h"
 #include "codegen/synchronization.h"
+#include "codegen/terms.h"
 #include "synth/sites.h"
+#include "synth/synthesize.h"
 #include "target/capabilities.h"
 #include "tile/index.h"
 #include "tile/print.h"
@@ -24,8 +29,11 @@
 
 namespace warploom::codegen {
 namespace {
+using nlohmann::json;
+using target::Capabilities;
+
 // Not where blocks must all run together, or a buffer is cleared before the launch.
-bool uses_pdl(const Program& program, const target::Capabilities& capabilities) {
+bool uses_pdl(const Program& program, const Capabilities& capabilities) {
   return capabilities.has_pdl && !program.cooperative &&
          std::ranges::none_of(program.tensors, &Tensor::zeroed);
 }
@@ -38,12 +46,12 @@ int64_t blocks_of(const Program& program) {
 
 // Whether blocks are many and none stays: those of the next kernel that come early then find an
 // even share of room everywhere.
-bool blocks_pass(const Program& program, const target::Capabilities& capabilities) {
+bool blocks_pass(const Program& program, const Capabilities& capabilities) {
   return program.pipelines.empty() && blocks_of(program) >= 4 * capabilities.num_sms;
 }
 
 // The least that a multiprocessor must hold for all to run together, where they must.
-int64_t resident_blocks(const Program& program, const target::Capabilities& capabilities) {
+int64_t resident_blocks(const Program& program, const Capabilities& capabilities) {
   return program.cooperative ? ceil_div(blocks_of(program), capabilities.num_sms) : 1;
 }
 }  // namespace
@@ -116,11 +124,11 @@ void CudaEmitter::declare_registers() {
 }
 
 // What has been written, in resources/kernel/cuda.cu.
-nlohmann::json CudaEmitter::record(bool together) const {
+json CudaEmitter::record(bool together) const {
   const auto joined = [](const auto& list, const char* by) {
     return fmt::format("{}", fmt::join(list, by));
   };
-  nlohmann::json record;
+  json record;
   record["grid"] = joined(program_.grid, " x ");
   record["threads"] = program_.warps * 32;
   record["arch"] = capabilities_.arch;
@@ -146,9 +154,9 @@ nlohmann::json CudaEmitter::record(bool together) const {
   return record;
 }
 
-nlohmann::json CudaEmitter::packed_record(TensorId id) const {
+json CudaEmitter::packed_record(TensorId id) const {
   const Tensor& t = tensor(id);
-  nlohmann::json row;
+  json row;
   row["name"] = t.name;
   row["type"] = name_of(t.dtype);
   row["shape"] = text_of(t.shape);
@@ -156,9 +164,9 @@ nlohmann::json CudaEmitter::packed_record(TensorId id) const {
   return row;
 }
 
-nlohmann::json CudaEmitter::shared_record(TensorId id) const {
+json CudaEmitter::shared_record(TensorId id) const {
   const Tensor& t = tensor(id);
-  nlohmann::json row;
+  json row;
   row["name"] = t.name;
   row["offset"] = solution_.shared_offset.at(id);
   row["type"] = name_of(t.dtype);
@@ -171,9 +179,9 @@ nlohmann::json CudaEmitter::shared_record(TensorId id) const {
 }
 
 // `full`: where the full barriers lie; the empty ones follow.
-nlohmann::json CudaEmitter::pipeline_record(PipelineId id, int64_t full) const {
+json CudaEmitter::pipeline_record(PipelineId id, int64_t full) const {
   const Pipeline& p = program_.pipeline(id);
-  nlohmann::json row;
+  json row;
   row["name"] = p.name;
   row["stages"] = p.stages;
   row["full"] = full;
@@ -287,7 +295,7 @@ void CudaEmitter::emit(const Roles& node) {
   int first = 0;
   for (size_t i = 0; i < node.roles.size(); ++i) {
     const Role& role = node.roles[i];
-    role_ = static_cast<int>(i);
+    role_ = as_int(i);
     role_threads_ = role.warps * 32;
     role_first_ = first;
     const bool last = i + 1 == node.roles.size();
@@ -419,7 +427,7 @@ Error too_many_blocks(const Program& program, int64_t most) {
 }  // namespace
 
 Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution,
-                         const target::Capabilities& capabilities) {
+                         const Capabilities& capabilities) {
   // What the text names for itself, beside digits of the thread's number and loops over its values.
   static const std::regex own_names(
       "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|u[0-9]+|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|"

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <map>
 #include <span>
+#include <string>
 #include <utility>
+#include "base/casts.h"
 #include "codegen/pipeline_stages.h"
 #include "layout/tv_layout.h"
 #include "synth/sites.h"
@@ -16,6 +18,10 @@
 namespace warploom::codegen {
 namespace {
 using layout::ThreadDigit;
+using layout::TvLayout;
+using synth::Site;
+using synth::Solution;
+using target::Instruction;
 using target::Method;
 
 bool loop_runs(const synth::Bounds& bounds, const Index& begin, const Index& end) {
@@ -30,7 +36,7 @@ bool loop_runs(const synth::Bounds& bounds, const Index& begin, const Index& end
 // Looks for the product that follows a fill with zeros.
 class FillSearch {
  public:
-  FillSearch(const synth::Bounds& bounds, const synth::Solution& solution)
+  FillSearch(const synth::Bounds& bounds, const Solution& solution)
       : bounds_(bounds), solution_(solution) {}
 
   void search(std::span<const Statement> statements) {
@@ -84,19 +90,19 @@ class FillSearch {
   }
 
   const synth::Bounds& bounds_;
-  const synth::Solution& solution_;
+  const Solution& solution_;
   SkippedFills found_;
 };
 
 SkippedFills find_skipped_fills(const Program& program, const synth::Bounds& bounds,
-                                const synth::Solution& solution) {
+                                const Solution& solution) {
   FillSearch search(bounds, solution);
   search.search(program.body);
   return std::move(search).found();
 }
 }  // namespace
 
-CudaAnalysis::CudaAnalysis(const Program& given, const synth::Solution& of)
+CudaAnalysis::CudaAnalysis(const Program& given, const Solution& of)
     : program(given),
       solution(of),
       sites(synth::sites_of(given)),
@@ -107,7 +113,7 @@ CudaAnalysis::CudaAnalysis(const Program& given, const synth::Solution& of)
     if (synth::is_between_roles(sites, id)) between_roles_.insert(id);
 }
 
-const target::Instruction* CudaAnalysis::instruction_of(StatementId id) const {
+const Instruction* CudaAnalysis::instruction_of(StatementId id) const {
   const auto choice = solution.choices.find(id);
   return choice == solution.choices.end() ? nullptr : choice->second.instruction;
 }
@@ -125,30 +131,30 @@ bool CudaAnalysis::never_runs(const For& loop) const {
 bool CudaAnalysis::is_single_thread(int role) const {
   const Roles* roles = roles_of(program);
   if (!roles || role < 0 || roles->roles[role].body.empty()) return false;
-  return std::ranges::all_of(sites, [&](const synth::Site& site) {
+  return std::ranges::all_of(sites, [&](const Site& site) {
     if (site.role != role || site.statement->is<For, If, Produce, Signal, Wait>()) return true;
-    const target::Instruction* instruction = instruction_of(site.statement->id);
+    const Instruction* instruction = instruction_of(site.statement->id);
     return instruction && instruction->method == Method::tma;
   });
 }
 
 int CudaAnalysis::cluster_reductions() const {
-  const auto reduces = [](const synth::Site& site) { return site.statement->is<ClusterReduce>(); };
-  return static_cast<int>(std::ranges::count_if(sites, reduces));
+  const auto reduces = [](const Site& site) { return site.statement->is<ClusterReduce>(); };
+  return as_int(std::ranges::count_if(sites, reduces));
 }
 
-int warp_levels(const layout::TvLayout& layout, size_t axis) {
+int warp_levels(const TvLayout& layout, size_t axis) {
   const auto is_level = [&](const ThreadDigit& digit) {
     return digit.step[axis] != 0 && !digit.of_lane();
   };
-  return static_cast<int>(std::ranges::count_if(thread_digits(layout, true), is_level));
+  return as_int(std::ranges::count_if(thread_digits(layout, true), is_level));
 }
 
-bool crosses_warps(const layout::TvLayout& layout, size_t axis) {
+bool crosses_warps(const TvLayout& layout, size_t axis) {
   return warp_levels(layout, axis) > 0;
 }
 
-bool warps_hold_own_rows(const layout::TvLayout& layout, int role_threads) {
+bool warps_hold_own_rows(const TvLayout& layout, int role_threads) {
   if (layout.threads() != role_threads) return false;
   const auto own = [](const ThreadDigit& digit) { return digit.moves() || digit.of_lane(); };
   return std::ranges::all_of(thread_digits(layout, true), own);

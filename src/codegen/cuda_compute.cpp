@@ -9,8 +9,10 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/integers.h"
 #include "base/value_op.h"
@@ -58,7 +60,7 @@ std::string literal(Dtype dtype, double value) {
   if (dtype == Dtype::i64 && value <= -0x1p63)
     return whole_literal(saturated_integer(dtype, value));
   if (is_integer(dtype)) return std::to_string(saturated_integer(dtype, value));
-  auto bits = static_cast<int64_t>(rounded(dtype, value));
+  auto bits = as_int64(rounded(dtype, value));
   if (bits_of(dtype) < 8) bits &= (1 << bits_of(dtype)) - 1;
   for (int width = bits_of(dtype); width < 8; width *= 2) bits |= bits << width;
   return std::to_string(bits);
@@ -246,7 +248,7 @@ void CudaEmitter::emit(const Map& node) {
   const auto leaf = [&](const Value& one) {
     if (one.kind == Value::Kind::coordinate) {
       const char* cast = node.integers ? "static_cast<long long>" : "wl::to_float";
-      const auto axis = static_cast<size_t>(one.axis);
+      const auto axis = as_size(one.axis);
       const Index coordinate = one.shift + within(layout, axis, loops);
       return fmt::format("{}({})", cast, coordinate.text());
     }
@@ -287,7 +289,7 @@ void CudaEmitter::emit(const ConvertLayout& node) {
   }
   const auto plan = synth::warp_shuffle_plan(from, to, bits_of(dtype));
   const Index i = counter("i", plan->units);
-  const std::vector<int64_t> picks = plan->picks();
+  const auto picks = plan->picks();
   const int64_t unit = array_length(node.dst, plan->unit);
   const int64_t images = int64_t{1} << picks.size();
   const Index pick = xor_of("i", plan->pick_of_unit);
@@ -373,7 +375,7 @@ void CudaEmitter::emit(const Mma& node) {
 std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, int groups, Index& k_step, int k) {
   const auto& layout = solution_.shared.at(tile.tensor);
   const int bytes = layout.element_bits / 8;
-  const auto kd = static_cast<size_t>(k_dim);
+  const auto kd = as_size(k_dim);
   const auto od = 1 - kd;
   const auto& k_modes = layout.dims[kd];
   const auto& other_modes = layout.dims[od];

@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
 #include "codegen/synchronization.h"
 #include "codegen/terms.h"
+#include "layout/memory_layout.h"
 #include "synth/sites.h"
 #include "synth/solve.h"
 #include "tile/index.h"
@@ -36,7 +38,7 @@ template <class F> void CudaEmitter::move_vectors(const VectorMove& move, const 
   const Dtype dtype = tensor(move.side).dtype;
   const auto replica = out_.block_if(move.load ? "" : first_replica(move.seen));
   const auto turns = open_loops(loops, true, move.memory.lookup >= 0);
-  const std::vector<Index> at = coordinates(move.memory, move.seen, loops);
+  const auto at = coordinates(move.memory, move.seen, loops);
   const Index element = value_index(loops, per_byte(dtype));
   const std::string value = fmt::format("wl::at({}, {})", name(move.side), element.text());
   line(bytes_of(dtype, move.vector), value, at);
@@ -106,7 +108,7 @@ CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> 
   if (tensor(global.tensor).prepacked) return place_in_prepacked(global, at, fill);
   // Gathered: the coordinate is read, for the element of the innermost loops.
   if (global.lookup >= 0) {
-    const auto d = static_cast<size_t>(global.lookup_dim);
+    const auto d = as_size(global.lookup_dim);
     const Tile indices{global.lookup, {global.offset[d]}, {global.extent[d]}};
     const std::string variable = name(global.lookup) + "_at";
     const std::string inside = bounds_condition(indices, {at[d]});
@@ -165,7 +167,7 @@ void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen,
   const size_t other = 1 - contiguous;
   const int64_t unit = 4 / (layout.element_bits / 8);  // elements a lane holds of one matrix
   const auto loops = value_loops(seen, unit * choice.vector);
-  std::vector<Index> at = coordinates(memory, seen, loops, 2);
+  auto at = coordinates(memory, seen, loops, 2);
   at[other] = at[other] + digit(1, 8);
   // Digits of the matrix number, over the value modes above the pair.
   int64_t left = choice.vector;
@@ -209,7 +211,7 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides,
   synchronize(SyncPart::inside);
   const Dtype dtype = tensor(global.tensor).dtype;
   const int64_t bytes = bytes_of(dtype, choice.vector);
-  const std::vector<Index> at_shared = coordinates(shared, of_shared, shared_loops);
+  const auto at_shared = coordinates(shared, of_shared, shared_loops);
   const std::string in_shared = shared_address(shared, at_shared);
   const bool by_register = !choice.instruction;
   const std::string fill = load && by_register ? ", " + literal(dtype, node.fill) : "";

@@ -39,7 +39,7 @@ Index CudaEmitter::digit(int64_t below, int64_t extent) {
 Index CudaEmitter::within(const TvLayout& layout, size_t dim, const std::vector<ValueLoop>& loops,
                           size_t skip_modes) {
   Index sum = 0;
-  const std::vector<ThreadDigit> digits = thread_digits(layout);
+  const auto digits = thread_digits(layout);
   for (const ThreadDigit& mode : std::span(digits).subspan(skip_modes))
     if (mode.step[dim] != 0) sum = sum + digit(mode.below, mode.extent) * mode.step[dim];
   for (const ValueLoop& loop : loops) sum = sum + loop.variable * loop.step[dim];
@@ -59,7 +59,7 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, int64_t 
   std::vector<ValueLoop> loops;
   int64_t stride = 1;
   for (const auto& mode : layout.value) {
-    layout::Coord step = mode.step;
+    auto step = mode.step;
     const int64_t left = std::max<int64_t>(1, vector / stride);  // of the vector
     const int64_t inside = std::min(mode.extent, left);
     for (auto& s : step) s *= inside;

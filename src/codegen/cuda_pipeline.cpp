@@ -15,6 +15,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
 #include "codegen/pipeline_stages.h"
@@ -108,7 +109,7 @@ void CudaEmitter::emit(const Consume& node) {
   if (lags && use.reads) fence_reads();
   if (late) release_last(node.pipeline, true);
   body(node.body);
-  const std::vector<SyncAction>& after = sync_.at({id, SyncPart::after});
+  const auto& after = sync_.at({id, SyncPart::after});
   const bool multiplied = std::ranges::count(after, SyncKind::commit_wgmma, &SyncAction::kind) > 0;
   write(after);
   if (!refilled || late) return leave(true);
@@ -159,10 +160,10 @@ void CudaEmitter::drain(StatementId loop, const Body& body) {
 Peers peers_along(const Program& program, const std::string& dimensions) {
   Peers peers;
   Index own = 0;  // the block's rank less that of the first of them
-  const int total = static_cast<int>(cluster_size(program));
+  const int total = as_int(cluster_size(program));
   int stride = 1;
   for (size_t d = 0; d < 3; ++d) {
-    const int extent = static_cast<int>(program.cluster[d]);
+    const int extent = as_int(program.cluster[d]);
     const int above = stride * extent;
     if (extent > 1 && dimensions.find("xyz"[d]) != dimensions.npos) {
       const Index at = above == total ? cluster_rank() / stride : cluster_rank() / stride % extent;

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
 #include "codegen/synchronization.h"
@@ -56,12 +58,12 @@ void CudaEmitter::emit(const Reduce& node) {
 // and these in pairs.
 void CudaEmitter::reduce_own_values(const Reduce& node, const std::string& dst) {
   const TvLayout& src = registers(node.src);
-  const auto axis = static_cast<size_t>(node.axis);
+  const auto axis = as_size(node.axis);
   const int64_t dst_values = registers(node.dst).values();
   const auto loops = value_loops(src, 1);
   const bool along_axis = !loops.empty() && loops[0].step[axis] != 0;
   const int64_t chains = along_axis ? loops[0].extent : 1;
-  const bool in_pairs = std::has_single_bit(static_cast<uint64_t>(chains));
+  const bool in_pairs = std::has_single_bit(as_uint64(chains));
   const bool many = chains > 1 && in_pairs && src.values() >= 32 * dst_values;
   Digits kept;
   for (const ValueLoop& loop : loops)
@@ -96,7 +98,7 @@ void CudaEmitter::combine_lanes(ReduceOp op, const std::string& dst, int64_t bit
 // Lanes along the axis, by butterflies; false where they do not pair up.
 bool CudaEmitter::reduce_lanes(const Reduce& node, const std::string& dst) {
   const TvLayout& src = registers(node.src);
-  const auto axis = static_cast<size_t>(node.axis);
+  const auto axis = as_size(node.axis);
   if (!lanes_pair_up(src, axis)) {
     refuse("no reduction follows this layout along the axis", "powers of two of a warp's lanes",
            layout::to_string(coalesce(src)), "use another number of warps");
@@ -115,7 +117,7 @@ bool CudaEmitter::reduce_lanes(const Reduce& node, const std::string& dst) {
 // Warps along the axis, through shared memory: part [warp along the axis][value][other thread
 // digits]. Of many warps each lane takes one's part: part [value][other][warp].
 void CudaEmitter::reduce_warps(const Reduce& node, const std::string& dst) {
-  const auto axis = static_cast<size_t>(node.axis);
+  const auto axis = as_size(node.axis);
   const int64_t dst_values = registers(node.dst).values();
   Digits warps;
   Digits others;
@@ -133,7 +135,7 @@ void CudaEmitter::reduce_warps(const Reduce& node, const std::string& dst) {
     }
   }
   if (warps.count == 1) return;
-  const bool power_of_two = std::has_single_bit(static_cast<uint64_t>(warps.count));
+  const bool power_of_two = std::has_single_bit(as_uint64(warps.count));
   const bool by_lanes = warps.count >= kManyWarps && power_of_two && alike;
   const int64_t row = (by_lanes ? 1 : others.count * dst_values) * 4;
   const int64_t next = by_lanes ? warps.count * 4 : 4;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "codegen/cuda_emitter.h"
 #include "codegen/synchronization.h"
@@ -75,7 +76,7 @@ CudaEmitter::ScanText::ScanText(CudaEmitter& emitter, const Scan& node)
     : out_(emitter),
       node_(node),
       layout_(emitter.registers(node.dst)),
-      axis_(static_cast<size_t>(node.axis)),
+      axis_(as_size(node.axis)),
       loops_(emitter.value_loops(layout_, 1)),
       digits_(thread_digits(layout_, true)),
       done_(loops_),

@@ -24,6 +24,8 @@
 
 namespace warploom::codegen {
 namespace {
+using layout::MemoryLayout;
+
 // How the boxes of one copy divide its shared matrix: atoms side by side, each with all rows. Of a
 // multicast each block fetches its part for all: some of the atoms, or some rows of each.
 struct BoxDivision {
@@ -40,7 +42,7 @@ struct BoxDivision {
   int64_t box_rows() const { return my_rows / row_boxes; }
 };
 
-BoxDivision divide(const Tile& shared, const layout::MemoryLayout& layout, size_t atom_dim,
+BoxDivision divide(const Tile& shared, const MemoryLayout& layout, size_t atom_dim,
                    const Peers& among) {
   constexpr int64_t kMostRows = 256;  // of a box
   constexpr int64_t kSwizzleRows = 8;
@@ -95,7 +97,7 @@ class CudaEmitter::TmaCopy {
   const Tile& global_;
   const Tile& shared_;
   const Tensor& tensor_;
-  const layout::MemoryLayout& layout_;
+  const MemoryLayout& layout_;
   Dtype held_;   // by the shared tensor
   int64_t per_;  // elements of less than a byte go as bytes
   size_t contiguous_;

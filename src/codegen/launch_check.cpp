@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"
@@ -263,7 +265,7 @@ Status check_number(const json& number, const std::string& place) {
   const int64_t most = narrow ? std::numeric_limits<int>::max() : kMost;
   bool fits = false;
   if (number.is_number_unsigned())
-    fits = number.get<uint64_t>() <= static_cast<uint64_t>(most);
+    fits = number.get<uint64_t>() <= as_uint64(most);
   else if (number.is_number_integer())
     fits = number.get<int64_t>() >= -most;
   if (fits) return ok();

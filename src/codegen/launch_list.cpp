@@ -2,11 +2,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "codegen/launch_check.h"
@@ -116,7 +124,7 @@ static void from_json(const json& text, LaunchList& list) {
 }
 
 std::string_view name_of(SpecialValues special) {
-  return kSpecialValues[static_cast<size_t>(special)];
+  return kSpecialValues[as_size(special)];
 }
 
 std::optional<SpecialValues> special_values_named(std::string_view name) {
@@ -307,7 +315,7 @@ class Declarations {
     WARPLOOM_TRY(const auto shared, integers(given["shared"], 0, {kMostScratch}));
     std::ranges::copy(grid, made.grid.begin());
     if (given["args"].empty()) return invalid("args=, what the kernel is handed", text);
-    made.threads = static_cast<int>(threads[0]);
+    made.threads = as_int(threads[0]);
     made.shared_bytes = shared[0];
     for (const std::string& arg : parts_of(given["args"])) {
       if (!known(arg))
@@ -324,7 +332,7 @@ class Declarations {
 
   Status special(const std::string& name, std::istringstream& words) {
     std::string more;
-    const std::optional<SpecialValues> named = special_values_named(name);
+    const auto named = special_values_named(name);
     if (!named || words >> more) return invalid("special exact or special finite", name + more);
     list_.special = *named;
     return ok();
@@ -359,7 +367,7 @@ class Declarations {
       if (!value.is_number_integer() || out.size() == most.size()) return false;
       return value >= least && value <= most[out.size()];
     };
-    for (const auto& value : nlohmann::json::parse("[" + text + "]", nullptr, false)) {
+    for (const auto& value : json::parse("[" + text + "]", nullptr, false)) {
       if (!fits(value)) {
         const std::string limits = fmt::format("{}", fmt::join(most, ", "));
         return invalid(fmt::format("at most {} numbers from {} to {}", most.size(), least, limits),

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "codegen/launch_list.h"
 #include "codegen/prepare.h"
@@ -32,7 +33,7 @@ struct Life {
 
 // The kernels' numbers as they run: those that prepare, then the others.
 std::vector<size_t> run_order(const LaunchList& list) {
-  std::vector<size_t> order = list.prepare;
+  auto order = list.prepare;
   std::ranges::copy(called_kernels(list), std::back_inserter(order));
   return order;
 }
@@ -54,7 +55,7 @@ std::vector<Life> lives_of(const LaunchList& list) {
     number[list.workspaces[i].name] = i;
     lives[i].bytes = round_up(list.workspaces[i].bytes(), kWorkspaceAlignment);
   }
-  const std::vector<size_t> order = run_order(list);
+  const auto order = run_order(list);
   size_t turn = 0;
   for (size_t time = 0; time < order.size(); ++time)
     for (const Argument& argument : list.kernels[order[time]].args) {
@@ -89,7 +90,7 @@ std::vector<size_t> by_shelf(const std::vector<Life>& lives) {
   for (const size_t i : order) {
     if (lives[i].cleared || !lives[i].named) continue;
     const auto empty = std::ranges::find_if(last, [&](size_t k) { return k < lives[i].first; });
-    shelf_of[i] = static_cast<size_t>(empty - last.begin());
+    shelf_of[i] = as_size(empty - last.begin());
     if (empty == last.end())
       last.push_back(lives[i].last);
     else
@@ -139,7 +140,7 @@ int64_t MemoryPlan::offset_of(const std::string& name) const {
 }
 
 MemoryPlan memory_plan(const LaunchList& list) {
-  const std::vector<Life> lives = lives_of(list);
+  const auto lives = lives_of(list);
   // In the order of shelves no workspace lies higher than its shelf, so that the arena is no larger
   // than all shelves; in the order of sizes it is mostly smaller.
   const Layout shelves = laid_out(lives, by_shelf(lives));
@@ -154,7 +155,7 @@ MemoryPlan memory_plan(const LaunchList& list) {
 }
 
 std::vector<MemoryBlock> blocks_of(const MemoryPlan& plan) {
-  std::vector<PlacedBuffer> sorted = plan.buffers;
+  auto sorted = plan.buffers;
   std::ranges::stable_sort(sorted, {}, [](const PlacedBuffer& buffer) {
     return std::pair(buffer.offset, buffer.bytes);
   });

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "codegen/cuda_analysis.h"
 #include "codegen/pipeline_stages.h"
@@ -174,7 +175,7 @@ void SyncPass::follow() {
   const Roles& roles = *roles_of(program_);
   for (size_t i = 0; i < roles.roles.size(); ++i) {
     threads_ = roles.roles[i].warps * 32;
-    section(roles.roles[i].body, static_cast<int>(i));
+    section(roles.roles[i].body, as_int(i));
   }
 }
 
@@ -252,7 +253,7 @@ void SyncPass::visit(StatementId id, const If& branch) {
 
 // Registers and memory.
 void SyncPass::visit(StatementId id, const Copy& copy) {
-  const synth::Sides sides = synth::sides_of(program_, copy);
+  const auto sides = synth::sides_of(program_, copy);
   if (!sides.shared || (sides.registers && is_stage(sides.shared->tensor))) return;
   const TensorId shared = sides.shared->tensor;
   const SyncPlace here{id, SyncPart::inside};
@@ -272,18 +273,18 @@ void SyncPass::visit(StatementId id, const Copy& copy) {
 }
 
 void SyncPass::visit(StatementId id, const ConvertLayout&) {
-  const synth::InstructionChoice& choice = analysis_.solution.choices.at(id);
+  const auto& choice = analysis_.solution.choices.at(id);
   if (choice.scratch.dims.empty()) return;
   through_shared(id, 0, {SharedPlace::Kind::convert_scratch, choice.scratch_offset});
 }
 
 void SyncPass::visit(StatementId id, const Reduce& node) {
-  if (crosses_warps(registers(node.src), static_cast<size_t>(node.axis)))
+  if (crosses_warps(registers(node.src), as_size(node.axis)))
     through_shared(id, 0, {SharedPlace::Kind::statement_scratch, id});
 }
 
 void SyncPass::visit(StatementId id, const Scan& node) {
-  const int levels = warp_levels(registers(node.dst), static_cast<size_t>(node.axis));
+  const int levels = warp_levels(registers(node.dst), as_size(node.axis));
   for (int level = 0; level < levels; ++level)
     through_shared(id, level, {SharedPlace::Kind::statement_scratch, id, level});
 }
@@ -298,7 +299,7 @@ void SyncPass::visit(StatementId id, const ClusterReduce& node) {
   const bool others_follow = loops_ > 0 || analysis_.cluster_reductions() > 2;
   if (now_.read_parts && others_follow) {
     const SyncPlace here{id, SyncPart::inside};
-    const bool own_rows = warps_hold_own_rows(registers(node.dst), static_cast<int>(threads_));
+    const bool own_rows = warps_hold_own_rows(registers(node.dst), as_int(threads_));
     if (own_rows)
       note(here, {SyncKind::meet_warp});
     else
@@ -370,7 +371,7 @@ void SyncPass::visit(StatementId id, const Produce& node) {
 
 void SyncPass::visit(StatementId id, const Consume& node) {
   const bool around = std::exchange(in_stage_, true);
-  std::vector<SyncAction>& after = place({id, SyncPart::after});
+  auto& after = place({id, SyncPart::after});
   if (!analysis_.has_barriers(node.pipeline)) {
     meet({id, SyncPart::inside});
     body(node.body);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/rendered.h"
 #include "codegen/launch_list.h"
@@ -24,6 +26,8 @@
 
 namespace warploom::codegen {
 namespace {
+using synth::IndexRanges;
+
 // Of a sum: an index that is no sum and no multiple, 1 for a number.
 struct Term {
   Index index;
@@ -59,12 +63,12 @@ struct Parts {
   Index high = 0;
 };
 
-Parts cut(const Index& index, int64_t at, const synth::IndexRanges& ranges) {
+Parts cut(const Index& index, int64_t at, const IndexRanges& ranges) {
   Parts parts;
   int64_t reach = 0;  // the most that lies below: beyond the boundary a carry may cross it
   for (const Term& term : terms_of(index)) {
     const Index whole = term.whole();
-    const synth::Range range = ranges.of(term.index);
+    const auto range = ranges.of(term.index);
     if (term.factor % at == 0 || whole.known_divisor() % at == 0) {
       parts.high = parts.high + whole / at;
     } else if (const auto number = whole.constant()) {
@@ -170,12 +174,12 @@ std::pair<Index, Index> without_loops(const Index& index) {
   return parts;
 }
 
-Index quotient(const Index& index, int64_t by, const synth::IndexRanges& ranges) {
+Index quotient(const Index& index, int64_t by, const IndexRanges& ranges) {
   return cut(index, by, ranges).high;
 }
 
 Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes,
-                const synth::IndexRanges& ranges) {
+                const IndexRanges& ranges) {
   Index sum = 0;
   for (size_t i = 0; i < modes.size(); ++i) {
     const bool last = i + 1 == modes.size();
@@ -195,7 +199,7 @@ std::string whole_literal(int64_t value) {
 std::string float_text(double value) {
   // By their bits: nvcc divides at run time where a quotient of constants is not finite.
   if (std::isnan(value)) return "wl::float_of(0x7fc00000u)";
-  const auto narrow = static_cast<float>(value);
+  const auto narrow = as_float(value);
   if (std::isinf(narrow))
     return narrow < 0 ? "wl::float_of(0xff800000u)" : "wl::float_of(0x7f800000u)";
   const std::string text = fmt::format("{}", narrow);

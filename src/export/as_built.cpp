@@ -28,7 +28,7 @@ tl::unexpected<Error> unjudgeable(const fs::path& file, std::string found) {
   error.expected = "kernels and headers as `warploom optimize` writes them";
   error.found = std::move(found);
   error.remedy = "judge a kernel of your own with `warploom verify FILE --problem MODEL`";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 constexpr int kDeepest = 64;  // headers that include headers; ours go three deep
@@ -136,7 +136,7 @@ class Inliner {
   Result<std::string> text_of(const std::string& name, int depth = 0) {
     if (depth > kDeepest) return unjudgeable(folder_ / name, "headers that include each other");
     WARPLOOM_TRY(const std::string whole, runtime::read_beside(plan_, folder_, name));
-    const std::vector<std::string> lines = lines_of(whole);
+    const auto lines = lines_of(whole);
     std::string out;
     for (size_t i = 0; i < lines.size(); ++i) {
       if (is_finder(lines, i)) {

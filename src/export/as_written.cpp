@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 #include "base/error.h"
@@ -172,7 +173,7 @@ class Written {
  public:
   Written(const fs::path& folder, const json& plan, const LaunchList& list)
       : folder_(folder), plan_(plan), record_(record_from(plan, list)) {
-    std::vector<BundleFile> files = texts_of(record_, list.engine);
+    auto files = texts_of(record_, list.engine);
     std::ranges::move(device_files(list, files), std::back_inserter(files));
     for (BundleFile& file : files) texts_[file.path] = std::move(file.text);
   }

@@ -21,6 +21,8 @@
 #include "runtime/plan_file.h"
 
 namespace warploom::export_ {
+using graph::Graph;
+
 namespace fs = std::filesystem;
 using nlohmann::json;
 
@@ -67,7 +69,7 @@ std::vector<BundleFile> texts_of(const json& record, Engine on) {
 }
 
 Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const LaunchList& list,
-                                             const graph::Graph& graph) {
+                                             const Graph& graph) {
   json record = record_of(info, list);
   WARPLOOM_TRY(std::vector<BundleFile> files,
                check_data(record, list, graph, info.tolerance, info.seed));

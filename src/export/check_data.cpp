@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -30,7 +31,10 @@
 
 namespace warploom::export_ {
 namespace {
+using graph::Graph;
+using graph::InputRole;
 using nlohmann::json;
+using verify::Lattice;
 
 constexpr int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
 constexpr int64_t kSampledRows = 16;
@@ -52,7 +56,7 @@ int kept_bits(Dtype dtype) {
 struct Drawn {
   double scale = 1;
   bool positive = false;
-  verify::Lattice lattice = {};
+  Lattice lattice = {};
 };
 
 // An input's bytes. Those that nobody asks for are never made: a large problem has sampled rows,
@@ -128,8 +132,7 @@ std::vector<int64_t> chosen(int64_t most, int64_t count, Random& random) {
   std::vector<int64_t> out(std::min(most, count));
   std::iota(out.begin(), out.end(), 0);
   if (count > most)
-    for (int64_t& number : out)
-      number = static_cast<int64_t>(random.below(static_cast<uint64_t>(count)));
+    for (int64_t& number : out) number = as_int64(random.below(as_uint64(count)));
   std::ranges::sort(out);
   const auto end = std::unique(out.begin(), out.end());
   out.erase(end, out.end());
@@ -162,7 +165,7 @@ void see(Samples& samples, const graph::ValueAndMagnitude& made) {
 
 class CheckData {
  public:
-  CheckData(json& record, const LaunchList& list, const graph::Graph& graph, uint64_t seed)
+  CheckData(json& record, const LaunchList& list, const Graph& graph, uint64_t seed)
       : record_(record),
         list_(list),
         graph_(graph),
@@ -171,8 +174,7 @@ class CheckData {
         ranges_(graph::ranges_of(graph)) {
     int64_t bytes = 0;
     for (const auto& input : list.inputs) bytes += input.bytes();
-    for (const auto& output : list.outputs)
-      bytes += output.elements() * static_cast<int64_t>(sizeof(double));
+    for (const auto& output : list.outputs) bytes += output.elements() * as_int64(sizeof(double));
     whole_ = bytes <= kMostBytes;
   }
 
@@ -195,10 +197,10 @@ class CheckData {
     row.update(more);
   }
 
-  Drawn drawn_for(const BufferSpec& input, const graph::InputRole& role, bool held) const {
+  Drawn drawn_for(const BufferSpec& input, const InputRole& role, bool held) const {
     Drawn from{.scale = verify::weight_scale(role.terms, 0, 0.577, input.dtype)};
     if (held) return from;
-    const graph::Range range = graph::range_in(ranges_, input.name);
+    const auto range = graph::range_in(ranges_, input.name);
     from.positive = role.variance || (range.low == 0 && !std::isfinite(range.high));
     from.lattice = verify::lattice_of(input.dtype, range);
     // Of divisors those above 0 alone.
@@ -212,7 +214,7 @@ class CheckData {
     const graph::TensorId id = *graph_.tensor_named(input.name);
     const auto& held = graph_.tensor(id).constant;
     const auto place = std::ranges::find(graph_.inputs, id) - graph_.inputs.begin();
-    const graph::InputRole role = held ? graph::InputRole{} : roles_[place];
+    const InputRole role = held ? InputRole{} : roles_[place];
     const Drawn from = drawn_for(input, role, held.has_value());
     const uint64_t seed = input_seed(seed_, number);
     InputBytes values =
@@ -286,9 +288,9 @@ class CheckData {
 
   json& record_;
   const LaunchList& list_;
-  const graph::Graph& graph_;
+  const Graph& graph_;
   uint64_t seed_;
-  std::vector<graph::InputRole> roles_;
+  std::vector<InputRole> roles_;
   graph::Ranges ranges_;
   bool whole_ = true;
   std::vector<BundleFile> files_;
@@ -297,9 +299,8 @@ class CheckData {
 };
 }  // namespace
 
-Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
-                                           const graph::Graph& graph, double tolerance,
-                                           uint64_t seed) try {
+Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list, const Graph& graph,
+                                           double tolerance, uint64_t seed) try {
   return CheckData(record, list, graph, seed).files(tolerance);
 } catch (const std::bad_alloc&) {
   Error error{ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory"};
@@ -307,6 +308,6 @@ Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
   error.expected = "memory for all inputs";
   error.found = "not enough";
   error.remedy = "write the bundle on a machine with more memory";
-  return fail(std::move(error));
+  return fail(error);
 }
 }  // namespace warploom::export_

@@ -191,7 +191,7 @@ Status move_within(const fs::path& from, const fs::path& to) {
       why.expected = "a folder that can be written";
       why.found = error.message();
       why.remedy = "name another folder with --out";
-      return fail(std::move(why));
+      return fail(why);
     }
   }
   return ok();
@@ -237,7 +237,7 @@ Status may_deliver(const fs::path& named) {
   if (!plan) return not_ours(folder, "files, and no bundle");
   if (!plan->contains("files") || !(*plan)["files"].is_object())
     return not_ours(folder, "a bundle of an earlier version, which does not know its files");
-  std::vector<std::string> others = users_files(folder, *plan);
+  auto others = users_files(folder, *plan);
   if (!runtime::check_seal(*plan, folder)) others.push_back("plan.json (changed)");
   if (others.empty()) return ok();
   std::ranges::sort(others);
@@ -279,7 +279,7 @@ Result<Delivered> prove(const fs::path& folder, Engine engine, const Until& unti
     error.remedy =
         "see whether its compiler is the one that `warploom doctor` shows, and CXXFLAGS "
         "or NVCCFLAGS fit it; else please report it with the model";
-    return fail(std::move(error));
+    return fail(error);
   }
   if (!means.run) return done;
   WARPLOOM_TRY(const ProcessResult ran,
@@ -296,7 +296,7 @@ Result<Delivered> prove(const fs::path& folder, Engine engine, const Until& unti
     error.remedy =
         "take track tolerance where the error is little more than is allowed; else please "
         "report it with the model";
-    return fail(std::move(error));
+    return fail(error);
   }
   return done;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include "base/casts.h"
 #include "base/rendered.h"
 #include "base/rows.h"
 #include "codegen/launch_list.h"
@@ -80,7 +81,7 @@ std::string joined(const std::vector<std::string>& texts, const std::string& bet
 std::string parted(const std::string& text, const std::string& between) {
   size_t at = 0;
   for (const std::string_view line : lines_of(text))
-    if (is_preamble(line)) at = static_cast<size_t>(line.end() - std::string_view(text).begin());
+    if (is_preamble(line)) at = as_size(line.end() - std::string_view(text).begin());
   return text.substr(0, at) + between + text.substr(at);
 }
 

@@ -61,7 +61,7 @@ class Merger {
   }
 
   Key key_of(const Node& node) const {
-    std::vector<TensorId> inputs = node.inputs;
+    auto inputs = node.inputs;
     if (contains(kCommutative, node.op)) std::ranges::sort(inputs);
     std::vector<bool> made;  // which of the outputs there are
     for (const TensorId id : node.outputs) made.push_back(id != kAbsent);

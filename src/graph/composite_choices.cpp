@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -26,13 +27,13 @@ Result<Outputs> hardmax(PrimitiveWriter& writer) {
   const Id x = writer.raw(0);
   WARPLOOM_TRY(const size_t axis, checked_axis(writer));
   const int64_t size = writer.shape(x)[axis];
-  const List axes = {static_cast<int64_t>(axis)};
+  const List axes = {as_int64(axis)};
   const Id best = writer.reduce(OpKind::ReduceMax, x, axes, "best");
   const Id nan = writer.make(OpKind::IsNaN, {x}, "nan");
   const Id equal = writer.make(OpKind::Equal, {x, best}, "equal");
   const Id found = writer.make(OpKind::Or, {equal, nan}, "found");
   const Id places = places_along(writer, axis, writer.rank(x), size);
-  const auto behind_all = static_cast<double>(size);
+  const auto behind_all = as_double(size);
   const Id none = writer.constant(Dtype::i64, {}, {behind_all}, "none");
   const Id candidates = writer.where(found, places, none, "candidates");
   const Id first = writer.reduce(OpKind::ReduceMin, candidates, axes, "first");
@@ -49,7 +50,7 @@ Result<Outputs> one_hot(PrimitiveWriter& writer) {
     return writer.error(ErrorCode::kOnnxDynamicShape, message, "a constant scalar", writer.in(1),
                         "export the model with a fixed depth");
   }
-  const auto size = static_cast<int64_t>(*depth);
+  const auto size = as_int64(*depth);
   const Shape& values_shape = writer.shape(writer.raw(2));
   if (size < 0 || element_count(values_shape) != 2) {
     const std::string message = "a OneHot has a depth and two values";
@@ -66,7 +67,7 @@ Result<Outputs> one_hot(PrimitiveWriter& writer) {
   const Id from_end = writer.add(given, length, "from_end");
   const Id negative = writer.make(OpKind::Less, {given, zero}, "negative");
   const Id place = writer.where(negative, from_end, given, "place");
-  const Id places = places_along(writer, static_cast<size_t>(axis), rank, size);
+  const Id places = places_along(writer, as_size(axis), rank, size);
   const auto value = [&](double which, std::string_view name) {
     const std::string index_name = fmt::format("{}_index", name);
     const std::string values_name = fmt::format("{}_of", name);

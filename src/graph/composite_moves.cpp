@@ -11,6 +11,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -154,12 +155,12 @@ Result<Outputs> range(PrimitiveWriter& writer) {
     bounds[i] = *value;
   }
   const double count = std::ceil((bounds[1] - bounds[0]) / bounds[2]);
-  if (std::isnan(count) || count > static_cast<double>(kMaxElements)) {
+  if (std::isnan(count) || count > as_double(kMaxElements)) {
     const std::string found = fmt::format("{}", fmt::join(bounds, ", "));
     return writer.error(kShape, "a Range has no end", "bounds and a step of a finite list", found);
   }
-  const Shape shape = {static_cast<int64_t>(std::max(count, 0.0))};
-  const auto element = [&](int64_t i) { return bounds[0] + static_cast<double>(i) * bounds[2]; };
+  const Shape shape = {as_int64(std::max(count, 0.0))};
+  const auto element = [&](int64_t i) { return bounds[0] + as_double(i) * bounds[2]; };
   return Outputs{writer.table(writer.in(0).dtype, shape, "y", element)};
 }
 
@@ -219,7 +220,7 @@ Result<Outputs> pad(PrimitiveWriter& writer) {
     const int64_t size = writer.shape(x)[axis];
     const auto from = [&](int64_t to) { return padded_from(mode, to - before[axis], size); };
     const Id places = writer.table(Dtype::i64, {output.shape[axis]}, "from", from);
-    const auto along = static_cast<int64_t>(axis);
+    const auto along = as_int64(axis);
     y = writer.make(OpKind::Gather, {y, places}, "padded", {{"axis", along}});
   }
   return Outputs{y};
@@ -247,7 +248,7 @@ Result<Outputs> shape_of(PrimitiveWriter& writer) {
   const Shape& shape = writer.shape(writer.raw(0));
   const int64_t rank = std::ssize(shape);
   if (writer.node.op == OpKind::Size) {
-    const auto elements = static_cast<double>(element_count(shape));
+    const auto elements = as_double(element_count(shape));
     return Outputs{writer.constant(Dtype::i64, {}, {elements}, "y")};
   }
   const auto clamped = [&](int64_t axis) {
@@ -290,7 +291,7 @@ struct Places {
       index = from_front(index, size);
     }
     if (stride != 1) {
-      const Id factor = writer.scalar(static_cast<double>(stride), index, "stride");
+      const Id factor = writer.scalar(as_double(stride), index, "stride");
       index = writer.mul(index, factor, "step");
     }
     flat = flat == kAbsent ? index : writer.add(flat, index, "flat");
@@ -300,7 +301,7 @@ struct Places {
   Id from_front(Id index, int64_t size) {
     const Id zero = writer.scalar(0, index, "zero");
     const Id below = writer.make(OpKind::Less, {index, zero}, "below");
-    const Id length = writer.scalar(static_cast<double>(size), index, "size");
+    const Id length = writer.scalar(as_double(size), index, "size");
     const Id counted = writer.add(index, length, "counted");
     const std::map<std::string, Attribute> attributes = {{"index_size", size}};
     return writer.make(OpKind::Where, {below, counted, index}, "front", attributes);
@@ -347,13 +348,13 @@ Result<Outputs> gather_nd(PrimitiveWriter& writer) {
   };
   if (!fits()) return writer.error(kShape, "indices do not fit what they are taken from", x, given);
   const Shape to(given.begin(), given.end() - 1);
-  const size_t first = static_cast<size_t>(batches);
-  const size_t axes = first + static_cast<size_t>(given.back());
+  const size_t first = as_size(batches);
+  const size_t axes = first + as_size(given.back());
   Places places{writer, writer.raw(0), axes, to};
   const Id all = writer.cast(writer.raw(1), places.type, "indices");
   const List on = span(to.size(), to.size() + 1);
   for (size_t d = 0; d < axes; ++d) {
-    const auto j = static_cast<int64_t>(d) - batches;
+    const auto j = as_int64(d) - batches;
     if (j < 0) {
       places.add(d);
       continue;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/composite_pieces.h"
@@ -160,7 +161,7 @@ Result<Outputs> lrn(PrimitiveWriter& writer) {
   const Id square = writer.mul(x, x, "square");
   const Id squares = writer.reshape(square, lines, "lines");
   const Id sum = windowed(writer, OpKind::SumPool, {squares}, spec);
-  const double alpha = writer.node.real("alpha") / static_cast<double>(size);
+  const double alpha = writer.node.real("alpha") / as_double(size);
   const Id bias = writer.scalar(writer.node.real("bias"), x, "bias");
   const Id factor = writer.scalar(alpha, x, "alpha");
   const Id share = writer.mul(writer.reshape(sum, whole, "sum"), factor, "share");

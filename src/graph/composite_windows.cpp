@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/composite_pieces.h"
@@ -42,7 +43,7 @@ Id windowed(PrimitiveWriter& writer, OpKind op, std::vector<Id> inputs, const Wi
 }
 
 Id rooted(PrimitiveWriter& writer, Id x, const std::function<Id(Id)>& sum) {
-  const auto p = static_cast<double>(writer.node.integer("p"));
+  const auto p = as_double(writer.node.integer("p"));
   const Id size = writer.make(OpKind::Abs, {x}, "abs");
   if (p == 1) return sum(size);
   const Id exponent = writer.scalar(p, x, "p");
@@ -88,7 +89,7 @@ Id shares(PrimitiveWriter& writer, Id like, const WindowSpec& spec, bool with_pa
     const int64_t high = with_pads ? size + spec.counted[i] : size;
     for (int64_t place = 0; place < spec.size[i]; ++place) {
       const int64_t taps = counted_taps(spec, i, place, low, high);
-      counts[i].push_back(static_cast<double>(taps));
+      counts[i].push_back(as_double(taps));
       alike = alike && counts[i].back() == counts[i].front();
     }
   }
@@ -218,11 +219,11 @@ Id phased_weights(PrimitiveWriter& writer, const std::vector<PhasedAxis>& axes, 
   for (size_t i = 0; i < count; ++i) {
     phased.push_back(axes[i].taps);
     phased.push_back(axes[i].stride);
-    order.push_back(static_cast<int64_t>(4 + 2 * i));
+    order.push_back(as_int64(4 + 2 * i));
     phases *= axes[i].stride;
   }
   order.push_back(1);
-  for (size_t i = 0; i < count; ++i) order.push_back(static_cast<int64_t>(3 + 2 * i));
+  for (size_t i = 0; i < count; ++i) order.push_back(as_int64(3 + 2 * i));
   weights = writer.reshape(weights, phased, "taps");
   weights = writer.make(OpKind::Transpose, {weights}, "phases", {{"perm", order}});
   const Shape channels = {groups * given[1] * phases, given[0] / groups};
@@ -245,8 +246,8 @@ Id interleaved(PrimitiveWriter& writer, Id y, const Shape& front,
   stacked = listed_by(stacked, axes, &PhasedAxis::places);
   List exchanged = {0, 1};
   for (size_t i = 0; i < count; ++i) {
-    exchanged.push_back(static_cast<int64_t>(2 + count + i));
-    exchanged.push_back(static_cast<int64_t>(2 + i));
+    exchanged.push_back(as_int64(2 + count + i));
+    exchanged.push_back(as_int64(2 + i));
   }
   const auto laid_size = [](const PhasedAxis& axis) { return axis.places * axis.stride; };
   const Shape laid = listed_by(front, axes, laid_size);

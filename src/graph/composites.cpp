@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -186,7 +187,7 @@ Status check_scaled_operand(const PrimitiveWriter& writer, size_t i) {
 // (a · scale_a) · (b · scale_b), a [M,K], b [K,N] of 8 bits, scales f32 with as many axes.
 Result<Outputs> scaled_matmul(PrimitiveWriter& writer) {
   const int64_t type = writer.node.integer("output_dtype");
-  const Result<Dtype> known = checked_dtype(type, "ScaledMatMul's output type", writer.place);
+  const auto known = checked_dtype(type, "ScaledMatMul's output type", writer.place);
   WARPLOOM_TRY(const Dtype to, known);
   if (!is_wide_float(to)) {
     const std::string message = "sums of products are floats";
@@ -235,7 +236,7 @@ struct WeightedLoss {
 // The loss and the weight are 0 where the class is `ignore_index`.
 void ignore_class(PrimitiveWriter& writer, Id label, Id zero, Id one, WeightedLoss& of) {
   const Id which = writer.reshape(label, writer.in(1).shape, "which");
-  const auto index = static_cast<double>(writer.node.integer("ignore_index"));
+  const auto index = as_double(writer.node.integer("ignore_index"));
   const Id nobody = writer.scalar(index, which, "nobody");
   const Id ignored = writer.make(OpKind::Equal, {which, nobody}, "ignored");
   of.loss = writer.where(ignored, zero, of.loss, "kept");
@@ -304,7 +305,7 @@ Result<Outputs> reduce(PrimitiveWriter& writer) {
 namespace {
 double largest_finite(Dtype dtype) {
   if (dtype == Dtype::f64) return std::numeric_limits<double>::max();
-  return static_cast<double>(std::numeric_limits<float>::max());
+  return as_double(std::numeric_limits<float>::max());
 }
 
 // The largest along the axes, and finite: infinities stay what they are, because an infinite
@@ -364,7 +365,7 @@ Result<Outputs> arg_extreme(PrimitiveWriter& writer) {
   const bool last = writer.node.integer("select_last_index") != 0;
   const Shape column = with(Shape(line.size(), 1), 0, line[0]);
   const Id place = writer.places(column, "places");
-  const double nowhere = last ? -1 : static_cast<double>(line[0]);
+  const double nowhere = last ? -1 : as_double(line[0]);
   const Id none = writer.constant(Dtype::i64, {}, {nowhere}, "none");
   const Id where = writer.where(found, place, none, "where");
   const OpKind choice = last ? OpKind::ReduceMax : OpKind::ReduceMin;

@@ -14,6 +14,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -22,7 +23,7 @@
 
 namespace warploom::graph {
 Result<Outputs> PrimitiveWriter::run() {
-  Result<Outputs> outputs = operator_of(node.op).rewrite(*this);
+  auto outputs = operator_of(node.op).rewrite(*this);
   if (outputs && widened_) {
     const Dtype narrow = dtype(node.inputs[0]);
     outputs->front() = cast(outputs->front(), narrow, "narrow");
@@ -53,7 +54,7 @@ Id PrimitiveWriter::make(OpKind op, std::vector<Id> inputs, std::string_view wha
 
 Id PrimitiveWriter::constant(Dtype type, Shape shape, const std::vector<double>& values,
                              std::string_view what) {
-  const auto element_bytes = static_cast<size_t>(bytes_of(type));
+  const auto element_bytes = as_size(bytes_of(type));
   std::vector<std::byte> bytes(values.size() * element_bytes);
   for (size_t i = 0; i < values.size(); ++i) store_from_double(type, bytes.data(), i, values[i]);
   TensorInfo info{fresh(what), type, std::move(shape)};
@@ -83,7 +84,7 @@ Id PrimitiveWriter::pad(Id x, const List& before, const List& after, Id zero,
 
 Id PrimitiveWriter::mean(Id x, const List& axes, std::string_view what, int64_t keepdims) {
   double count = 1;
-  for (int64_t axis : axes) count *= static_cast<double>(shape(x)[axis]);
+  for (int64_t axis : axes) count *= as_double(shape(x)[axis]);
   const Id share = scalar(1 / count, x, fmt::format("{}_share", what));
   const std::string sum_name = fmt::format("{}_sum", what);
   const Id sum = reduce(OpKind::ReduceSum, x, axes, sum_name, keepdims);

@@ -13,6 +13,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/rows.h"
 #include "graph/graph.h"
@@ -119,7 +120,7 @@ class Einsum {
   Operand summed(const Operand& operand, const Labels& kept) {
     List axes;
     for (size_t d = 0; d < operand.labels.size(); ++d)
-      if (!contains(kept, operand.labels[d])) axes.push_back(static_cast<int64_t>(d));
+      if (!contains(kept, operand.labels[d])) axes.push_back(as_int64(d));
     const Id sum = writer_.reduce(OpKind::ReduceSum, operand.id, axes, "sum", 0);
     return {sum, picked(operand.labels, kept, true)};
   }
@@ -127,8 +128,7 @@ class Einsum {
   Operand ordered(const Operand& operand, const Labels& wanted) {
     if (wanted == operand.labels) return operand;
     List perm;
-    for (const char label : wanted)
-      perm.push_back(static_cast<int64_t>(operand.labels.find(label)));
+    for (const char label : wanted) perm.push_back(as_int64(operand.labels.find(label)));
     const std::map<std::string, Attribute> order = {{"perm", perm}};
     const Id turned = writer_.make(OpKind::Transpose, {operand.id}, "turned", order);
     return {turned, wanted};

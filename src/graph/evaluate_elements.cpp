@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/integers.h"
 #include "graph/box.h"
@@ -136,7 +137,7 @@ void NodeEvaluator::gather(const Node& node, const Box& box) {
     std::vector<double> indices(n);
     load(chosen, at, n, indices.data(), nullptr);
     for (int64_t i = 0; i < n; ++i) {
-      const auto given = static_cast<int64_t>(indices[i]);
+      const auto given = as_int64(indices[i]);
       const int64_t from_front = given < 0 ? given + size : given;
       const int64_t index = std::clamp<int64_t>(from_front, 0, size - 1);  // outside: undefined
       const int64_t place = address(from, at) + i * own + index * step;

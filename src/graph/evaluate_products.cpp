@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 #include "base/dtype.h"
 #include "base/integers.h"
 #include "base/value_op.h"
@@ -119,14 +118,14 @@ void NodeEvaluator::multiply(const Node& node, const Box& box, size_t left, cons
   const auto lines = [&](const View& in, size_t begin, size_t end) {
     return offsets(entries(box.size, begin, end), entries(in.strides, begin, end));
   };
-  const std::vector<int64_t> a_lines = lines(in_a, rows, columns);
-  const std::vector<int64_t> b_lines = lines(in_b, columns, rank);
+  const auto a_lines = lines(in_a, rows, columns);
+  const auto b_lines = lines(in_b, columns, rank);
   const Taps a_taps = taps_of(node, left, a);
   const Taps b_taps = taps_of(node, 1 - left, b);
-  const std::vector<int64_t> a_depths = offsets(a_taps.count, a_taps.steps);
+  const auto a_depths = offsets(a_taps.count, a_taps.steps);
   // Of a convolution's input one group's channels, as many as the weights have.
   const Shape& b_count = left == 1 ? a_taps.count : b_taps.count;
-  const std::vector<int64_t> b_depths = offsets(b_count, b_taps.steps);
+  const auto b_depths = offsets(b_count, b_taps.steps);
   Product product;
   product.a = {a.data, a.dtype, a_lines.data(), a_depths.data()};
   product.b = {b.data, b.dtype, b_lines.data(), b_depths.data()};

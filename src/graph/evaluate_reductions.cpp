@@ -178,7 +178,7 @@ void NodeEvaluator::reduce(const Node& node, const Box& box, Storage& fresh) con
   const bool has_lines = !window && !taps.empty();
   const int64_t count = has_lines ? std::exchange(taps.back(), 1) : 1;
   if (count == 0) taps.back() = 0;
-  const std::vector<int64_t> outer = offsets(taps, steps);
+  const auto outer = offsets(taps, steps);
   const int64_t last_step = steps.empty() ? 0 : steps.back();
   const Dtype dtype = output_of(node).dtype;
   const bool is_boolean = dtype == Dtype::boolean;

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/integers.h"
@@ -68,7 +69,7 @@ NodeEvaluator::NodeEvaluator(const Graph& graph, std::span<const Bytes> inputs,
 
 Status NodeEvaluator::run(const Demand& demand, TensorId wanted, const Box& box_wanted,
                           ValueAndMagnitude& to) {
-  const std::vector<size_t> last_use = last_uses();
+  const auto last_use = last_uses();
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     const Node& node = graph_.nodes[n];
     const std::optional<Box>& box = demand[node.outputs[0]];
@@ -108,7 +109,7 @@ Status NodeEvaluator::evaluate(const Node& node, const Box& box) {
 }
 
 Storage& NodeEvaluator::make(const Node& node, const Box& box) {
-  const auto count = static_cast<size_t>(volume(box));
+  const auto count = as_size(volume(box));
   auto fresh = std::make_shared<Storage>();
   fresh->is_whole = is_integer(output_of(node).dtype);
   if (fresh->is_whole) {
@@ -124,7 +125,7 @@ Storage& NodeEvaluator::make(const Node& node, const Box& box) {
 void NodeEvaluator::append(TensorId id, const Box& box, ValueAndMagnitude& to) const {
   View place = packed(box);
   place.origin += std::ssize(to.value);
-  to.value.resize(to.value.size() + static_cast<size_t>(volume(box)));
+  to.value.resize(to.value.size() + as_size(volume(box)));
   if (options_.magnitudes) to.magnitude.resize(to.value.size());
   if (is_integer(graph_.tensor(id).dtype)) to.integers.resize(to.value.size());
   copy(view(id), box, place, options_.threads, to);

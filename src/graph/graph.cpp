@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/integers.h"
@@ -22,14 +23,14 @@ std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
 
 int Graph::producer(TensorId id) const {
   for (size_t i = 0; i < nodes.size(); ++i)
-    if (contains(nodes[i].outputs, id)) return static_cast<int>(i);
+    if (contains(nodes[i].outputs, id)) return as_int(i);
   return -1;
 }
 
 std::vector<int> Graph::consumers(TensorId id) const {
   std::vector<int> found;
   for (size_t i = 0; i < nodes.size(); ++i)
-    if (contains(nodes[i].inputs, id)) found.push_back(static_cast<int>(i));
+    if (contains(nodes[i].inputs, id)) found.push_back(as_int(i));
   return found;
 }
 
@@ -122,12 +123,12 @@ Result<int64_t> checked_element_count(const Shape& shape, std::string_view place
 Result<Dtype> checked_dtype(int64_t onnx_type, std::string_view what, std::string_view place) {
   const bool in_range = onnx_type > 0 && onnx_type < 1000;
   std::optional<Dtype> dtype;
-  if (in_range) dtype = dtype_of_onnx(static_cast<int>(onnx_type));
+  if (in_range) dtype = dtype_of_onnx(as_int(onnx_type));
   if (dtype) return *dtype;
   Error error{ErrorCode::kOnnxType, fmt::format("{} is not supported", what), std::string(place)};
   error.expected = "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean";
   error.found = fmt::format("ONNX type {}", onnx_type);
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) {
@@ -142,7 +143,7 @@ Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) 
       Error error{ErrorCode::kOnnxShape, "shapes do not broadcast", std::string(place)};
       error.expected = "sizes that are equal or 1, counted from the last axis";
       error.found = to_text(a) + " and " + to_text(b);
-      return fail(std::move(error));
+      return fail(error);
     }
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
@@ -159,7 +160,7 @@ std::optional<std::vector<int64_t>> constant_integers(const Graph& graph, Tensor
     if (is_integer(tensor.dtype))
       values[i] = load_integer(tensor.dtype, data, int64_t(i));
     else
-      values[i] = static_cast<int64_t>(load_as_double(tensor.dtype, data, i));
+      values[i] = as_int64(load_as_double(tensor.dtype, data, i));
   }
   return values;
 }
@@ -172,13 +173,13 @@ std::optional<double> constant_scalar(const Graph& graph, TensorId id) {
 }
 
 Result<int> normalized_axis(int64_t axis, size_t rank, std::string_view place) {
-  const auto size = static_cast<int64_t>(rank);
-  if (axis >= -size && axis < size) return static_cast<int>(axis < 0 ? axis + size : axis);
+  const auto size = as_int64(rank);
+  if (axis >= -size && axis < size) return as_int(axis < 0 ? axis + size : axis);
   const std::string message = "an axis is outside the tensor's rank";
   const std::string expected = fmt::format("{} to {}", -size, size - 1);
   Error error{ErrorCode::kOnnxAttribute, message, std::string(place)};
   error.expected = expected;
   error.found = std::to_string(axis);
-  return fail(std::move(error));
+  return fail(error);
 }
 }  // namespace warploom::graph

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/dtype.h"
 #include "base/variant_json.h"  // IWYU pragma: keep (conversions of Attribute)
 #include "graph/graph.h"
 

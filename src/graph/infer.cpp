@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/integers.h"
@@ -30,14 +31,14 @@ constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string",
                                            "a list of integers"};
 
 Status check_attribute(const AttributeRow& row, const Attribute& value, const std::string& place) {
-  const auto kind = static_cast<size_t>(row.kind);
+  const auto kind = as_size(row.kind);
   if (value.index() != kind) {
     Error error{ErrorCode::kOnnxAttribute};
     error.message = fmt::format("attribute {} is of the wrong type", row.name);
     error.place = place;
     error.expected = kKindNames[kind];
     error.found = kKindNames[value.index()];
-    return fail(std::move(error));
+    return fail(error);
   }
   if (row.among.empty() || contains(row.among, value)) return ok();
   Error error{ErrorCode::kOnnxAttribute};
@@ -45,7 +46,7 @@ Status check_attribute(const AttributeRow& row, const Attribute& value, const st
   error.place = place;
   error.expected = listed(row.among, [](const Attribute& one) { return to_text(one); });
   error.found = to_text(value);
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Status complete_attributes(Node& node) {
@@ -66,14 +67,14 @@ Status complete_attributes(Node& node) {
     error.expected = known.empty() ? "no attributes" : listed(known);
     error.found = key;
     error.remedy = did_you_mean(key, {known.begin(), known.end()});
-    return fail(std::move(error));
+    return fail(error);
   }
   return ok();
 }
 
 Status check_arity(const Node& node) {
   const Operator& row = operator_of(node.op);
-  const auto count = static_cast<int>(node.inputs.size());
+  const auto count = as_int(node.inputs.size());
   // Every input of a variadic operator must be there.
   const bool is_variadic = row.max_inputs == kVariadic;
   const int required = is_variadic ? count : row.min_inputs;
@@ -112,7 +113,7 @@ Result<std::vector<int>> makers_of(const Graph& graph) {
         return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place, "one definition",
                      graph.tensor(id).name});
       }
-      maker[id] = static_cast<int>(n);
+      maker[id] = as_int(n);
     }
   return maker;
 }
@@ -126,7 +127,7 @@ Status check_outputs(const Graph& graph, const std::vector<int>& maker) {
     Error error{ErrorCode::kOnnxName, "an output is an input", place};
     error.expected = "what a node makes, or a constant";
     error.remedy = "leave it out, or put an Identity between";
-    return fail(std::move(error));
+    return fail(error);
   }
   return ok();
 }
@@ -145,10 +146,10 @@ Status sort_nodes(Graph& graph) {
         return fail({ErrorCode::kOnnxName, "a tensor is used that nothing defines", place,
                      "an input, an initializer or a node's output", graph.tensor(id).name});
       }
-      users[maker[id]].push_back(static_cast<int>(n));
+      users[maker[id]].push_back(as_int(n));
       ++waiting[n];
     }
-    if (waiting[n] == 0) ready.insert(static_cast<int>(n));
+    if (waiting[n] == 0) ready.insert(as_int(n));
   }
   std::vector<Node> sorted;
   while (!ready.empty()) {
@@ -194,7 +195,7 @@ struct NodeAlone {
 
   TensorId add_input(const Tensor& given) {
     if (element_count(given.shape) == 0) return graph.add_tensor({given, std::vector<std::byte>()});
-    constexpr size_t kLarge = static_cast<size_t>(kMaxFoldedElements) * 8;  // bytes
+    constexpr size_t kLarge = as_size(kMaxFoldedElements) * 8;  // bytes
     const bool large = given.constant && given.constant->size() > kLarge;
     if (given.constant) elements += element_count(given.shape);
     if (!large) return graph.add_tensor(given);
@@ -220,7 +221,7 @@ NodeAlone alone(const Graph& graph, const Node& node) {
 }
 
 void store(const ValueAndMagnitude& values, Tensor& to) {
-  std::vector<std::byte>& bytes = to.constant.emplace(byte_count(to));
+  auto& bytes = to.constant.emplace(byte_count(to));
   for (size_t i = 0; i < values.value.size(); ++i) {
     if (is_integer(to.dtype))
       store_integer(to.dtype, bytes.data(), int64_t(i), values.integers[i]);

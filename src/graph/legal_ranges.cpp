@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
@@ -85,23 +86,23 @@ void LegalRanges::asks_indices(const Node& node) {
   const NodeContext context{graph_, node};
   const size_t rank = context.in(0).shape.size();
   const size_t axis = context.axis(rank);
-  const auto size = static_cast<double>(context.in(0).shape[axis]);
+  const auto size = as_double(context.in(0).shape[axis]);
   restrict_input(node, 1, {-size, size - 1, true});
 }
 
 // Of a place among several axes, which says less of each of its indices.
 void LegalRanges::asks_index(const Node& node) {
-  const auto size = static_cast<double>(node.integer("index_size"));
+  const auto size = as_double(node.integer("index_size"));
   if (size > 0) chooses(node, {0, size - 1, true});
 }
 
 // Each index along the last axis is of another axis: what all of these have.
 void LegalRanges::asks_places(const Node& node) {
   const NodeContext context{graph_, node};
-  const auto first = static_cast<size_t>(node.integer("batch_dims"));
-  const auto axes = static_cast<size_t>(context.in(1).shape.back());
+  const auto first = as_size(node.integer("batch_dims"));
+  const auto axes = as_size(context.in(1).shape.back());
   for (size_t d = first; d < first + axes; ++d) {
-    const auto size = static_cast<double>(context.in(0).shape[d]);
+    const auto size = as_double(context.in(0).shape[d]);
     restrict_input(node, 1, {-size, size - 1, true});
   }
 }
@@ -109,8 +110,8 @@ void LegalRanges::asks_places(const Node& node) {
 // The class that is ignored is drawn where it lies beside the others.
 void LegalRanges::asks_classes(const Node& node) {
   const NodeContext context{graph_, node};
-  const auto classes = static_cast<double>(context.in(0).shape[1]);
-  const auto ignored = static_cast<double>(node.integer("ignore_index"));
+  const auto classes = as_double(context.in(0).shape[1]);
+  const auto ignored = as_double(node.integer("ignore_index"));
   const double low = ignored == -1 ? -1 : 0;
   const double high = ignored == classes ? classes : classes - 1;
   restrict_input(node, 1, {low, high, true});
@@ -164,10 +165,10 @@ std::vector<bool> counted_floats(const Graph& graph) {
     const bool combines = kind == OpClass::reduction || kind == OpClass::scan;
     const bool passes = kind == OpClass::pointwise || only_moves(kind) || combines;
     const bool counts = node->op == OpKind::Cast && is_integer(graph.tensor(out).dtype);
-    const bool is_counted = is_number(out) && counted[static_cast<size_t>(out)];
+    const bool is_counted = is_number(out) && counted[as_size(out)];
     if (!counts && !(passes && is_counted)) continue;
     for (const TensorId id : node->inputs)
-      if (is_number(id)) counted[static_cast<size_t>(id)] = true;
+      if (is_number(id)) counted[as_size(id)] = true;
   }
   return counted;
 }

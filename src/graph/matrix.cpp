@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "graph/parallel.h"
 #include "graph/reference.h"
@@ -24,7 +25,7 @@ typedef double Vector4 __attribute__((vector_size(32), aligned(8)));
 typedef double Vector8 __attribute__((vector_size(64), aligned(8)));
 #define WARPLOOM_MICRO(name, attribute, Vector, kRows, kVectors)                                 \
   attribute void name(int64_t depth, const double* a, const double* b, double* tile) {           \
-    constexpr int kLanes = static_cast<int>(sizeof(Vector) / sizeof(double));                    \
+    constexpr int kLanes = as_int(sizeof(Vector) / sizeof(double));                              \
     Vector sum[kRows][kVectors] = {};                                                            \
     for (int64_t k = 0; k < depth; ++k) {                                                        \
       Vector right[kVectors];                                                                    \
@@ -149,7 +150,7 @@ void add(const Product& product, double* c, bool absolute, int threads) {
   const Micro& kernel = micro();
   const int64_t row_blocks = ceil_div(product.m, kBlockRows);
   const int64_t column_blocks = ceil_div(product.n, kBlockColumns);
-  const auto batch = static_cast<int64_t>(product.batch.size());
+  const auto batch = as_int64(product.batch.size());
   parallel_for(batch * row_blocks * column_blocks, threads, [&](int64_t task) {
     static thread_local std::vector<double> left(kBlockRows * kBlockDepth);
     static thread_local std::vector<double> right(kBlockColumns * kBlockDepth);

@@ -10,6 +10,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/rows.h"
 #include "graph/graph.h"
@@ -55,7 +56,7 @@ AttributeRow one_of(std::vector<Attribute> among, AttributeRow row) {
 using enum OpKind;
 using enum AttributeKind;
 using I = int64_t;
-const double kEpsilon = static_cast<double>(1e-5f);
+const double kEpsilon = as_double(1e-5f);
 const AttributeGroup kAttributes[] = {
     {{Gemm},
      {known("alpha", 1.0), known("beta", 1.0), known("transA", I{0}), known("transB", I{0})}},
@@ -96,7 +97,7 @@ const AttributeGroup kAttributes[] = {
       known("exclude_outside", I{0}), known("extrapolation_value", 0.0),
       known("axes", integers, 18)}},
     {{LRN},
-     {known("size", integer), known("alpha", static_cast<double>(1e-4f)), known("beta", 0.75),
+     {known("size", integer), known("alpha", as_double(1e-4f)), known("beta", 0.75),
       known("bias", 1.0)}},
     {{Flatten, DequantizeLinear}, {known("axis", I{1})}},
     {{Concat}, {known("axis", integer)}},
@@ -105,8 +106,7 @@ const AttributeGroup kAttributes[] = {
      {known("epsilon", kEpsilon)}},
     {{LayerNormalization, RMSNormalization}, {one_of({I{1}}, known("stash_type", I{1}))}},
     {{GroupNormalization}, {known("num_groups", integer), known("stash_type", I{1}, 21)}},
-    {{BatchNormalization},
-     {known("momentum", static_cast<double>(0.9f)), known("training_mode", I{0}, 14)}},
+    {{BatchNormalization}, {known("momentum", as_double(0.9f)), known("training_mode", I{0}, 14)}},
     {{MeanVarianceNormalization}, {known("axes", std::vector<I>{0, 2, 3})}},
     {{Split}, {known("num_outputs", integer, 18)}},
     {{DepthToSpace, SpaceToDepth}, {known("blocksize", integer)}},
@@ -120,8 +120,8 @@ const AttributeGroup kAttributes[] = {
     {{OneHot}, {known("axis", I{-1})}},
     {{Selu},
      {known("alpha", 1.67326319217681884765625), known("gamma", 1.05070102214813232421875)}},
-    {{LeakyRelu}, {known("alpha", static_cast<double>(0.01f))}},
-    {{HardSigmoid}, {known("alpha", static_cast<double>(0.2f)), known("beta", 0.5)}},
+    {{LeakyRelu}, {known("alpha", as_double(0.01f))}},
+    {{HardSigmoid}, {known("alpha", as_double(0.2f)), known("beta", 0.5)}},
     {{Gelu}, {one_of({"none", "tanh"}, known("approximate", "none"))}},
     {{IsInf}, {known("detect_negative", I{1}), known("detect_positive", I{1})}},
     {{Dropout}, {known("seed", integer)}},
@@ -137,7 +137,7 @@ const AttributeGroup kAttributes[] = {
 }  // namespace
 
 const Operator& operator_of(OpKind op) {
-  return kOperators[static_cast<size_t>(op)];
+  return kOperators[as_size(op)];
 }
 
 std::span<const Operator> operators() {
@@ -183,11 +183,11 @@ const AttributeRow* attribute_named(OpKind op, std::string_view name) {
 }
 
 size_t NodeContext::axis(size_t rank) const {
-  return static_cast<size_t>(*normalized_axis(node.integer("axis"), rank, place));
+  return as_size(*normalized_axis(node.integer("axis"), rank, place));
 }
 
 std::optional<AxisSources> axis_sources(const Graph& graph, const Node& node, size_t input) {
-  Result<InferredOutput> output = operator_of(node.op).rule({graph, node});
+  auto output = operator_of(node.op).rule({graph, node});
   if (!output || input >= output->reads.size()) return std::nullopt;
   return std::move(output->reads[input]);
 }
@@ -215,6 +215,6 @@ tl::unexpected<Error> NodeContext::error(ErrorCode code, std::string message, Er
   error.expected = std::move(expected);
   error.found = std::move(found);
   error.remedy = std::move(remedy);
-  return fail(std::move(error));
+  return fail(error);
 }
 }  // namespace warploom::graph

@@ -60,7 +60,7 @@ std::vector<Node> makers_of(const Graph& graph, const Node& pool) {
       return known.contains(graph.nodes[reader].outputs[0]);
     };
     const bool pointwise = class_of(node.op) == OpClass::pointwise;
-    const std::vector<int> readers = graph.consumers(made);
+    const auto readers = graph.consumers(made);
     const bool known_readers = std::ranges::all_of(readers, is_known);
     const bool is_read_elsewhere = contains(graph.outputs, made) || !known_readers;
     if (is_read_elsewhere || (node.op != OpKind::Conv && !pointwise)) return {};

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/integers.h"
 #include "base/value_op.h"
@@ -52,7 +53,7 @@ int place(const Formula& value, std::vector<ExpressionTerm>& terms) {
   };
   const auto at = std::ranges::find_if(terms, same) - terms.begin();
   if (at == std::ssize(terms)) terms.push_back(term);
-  return static_cast<int>(at);
+  return as_int(at);
 }
 
 #define WARPLOOM_VALUE_OP(name, ...)                                                            \
@@ -92,7 +93,7 @@ Formula operator==(const Formula& a, const Formula& b) {
 // All inputs by one operation; the largest and the smallest pass a NaN on from either side.
 Formula all(const NodeContext& context, ValueOp op) {
   Formula value = input(0);
-  for (int i = 1; i < static_cast<int>(context.node.inputs.size()); ++i)
+  for (int i = 1; i < as_int(context.node.inputs.size()); ++i)
     value = applied(op, {value, input(i)});
   return value;
 }
@@ -200,7 +201,7 @@ Formula power(const NodeContext& context) {
     if (e == std::trunc(e) && std::fabs(e) <= 64) {  // repeated squaring
       Formula square = x;
       std::optional<Formula> result;
-      for (int n = static_cast<int>(std::fabs(e)); n > 0; n /= 2) {
+      for (int n = as_int(std::fabs(e)); n > 0; n /= 2) {
         if (n % 2) result = result ? *result * square : square;
         if (n > 1) square = square * square;
       }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
@@ -24,7 +25,7 @@ Range of_constant(const Tensor& tensor) {
   if (count == 0 || count > kMostLooked) return kAnything;
   Range out = {HUGE_VAL, -HUGE_VAL, true};
   for (int64_t i = 0; i < count; ++i) {
-    const auto place = static_cast<size_t>(i);
+    const auto place = as_size(i);
     const double value = load_as_double(tensor.dtype, tensor.constant->data(), place);
     if (std::isnan(value)) return kAnything;
     out.whole &= value == std::trunc(value);
@@ -94,14 +95,14 @@ class Possible {
     const bool is_small = made.low >= -kWraps && made.high < kWraps;
     const bool fits = is_float(dtype) || (type.holds(made) && is_small);
     made.whole |= type.whole;
-    Range& to = ranges_[static_cast<size_t>(id)];
+    Range& to = ranges_[as_size(id)];
     const Range both = meet(to, fits ? made : type);
     if (!both.is_empty()) to = both;
   }
 
   const Range& in(const Node& node, size_t i) const {
     if (!given(node, i)) return kAnything;
-    return ranges_[static_cast<size_t>(node.inputs[i])];
+    return ranges_[as_size(node.inputs[i])];
   }
 
   Range hull_from(const Node& node, size_t first) const {
@@ -160,7 +161,7 @@ class Possible {
       case OpKind::ArgMin: {
         const NodeContext context{graph_, node};
         const size_t axis = context.axis(context.in(0).shape.size());
-        const auto last = static_cast<double>(context.in(0).shape[axis] - 1);
+        const auto last = as_double(context.in(0).shape[axis] - 1);
         return {0, last, true};
       }
       default: return kAnything;
@@ -206,7 +207,7 @@ class Possible {
   }
 
   Range chosen(const Node& node) const {
-    const auto size = static_cast<double>(node.integer("index_size"));
+    const auto size = as_double(node.integer("index_size"));
     if (size > 0) return {0, size - 1, true};
     return hull_from(node, 1);
   }

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -32,7 +33,7 @@ constexpr int64_t kLeastExtent = 8;  // of an axis worth summing
 // are multiplied by it.
 std::vector<double> random_signs(int64_t count, uint64_t seed) {
   Random random(seed, "signs");
-  const double root = std::sqrt(static_cast<double>(count));
+  const double root = std::sqrt(as_double(count));
   const double most = std::min(128.0, std::floor(root));
   std::vector<double> signs;
   double sum = 0;
@@ -77,17 +78,17 @@ class Projector {
         return with_one(along(node.inputs[0], *same), shape, axis);
     const bool adds = node.op == OpKind::Add || node.op == OpKind::Sub;
     if (!adds && !is_linear(node)) return summed(id, axis);
-    std::vector<TensorId> inputs = node.inputs;
+    auto inputs = node.inputs;
     int varying = 0;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const AxisSources sources = *axis_sources(graph_, node, i);
-      const auto found = std::ranges::find(sources, static_cast<int>(axis), &AxisSource::axis);
+      const auto found = std::ranges::find(sources, as_int(axis), &AxisSource::axis);
       if (found == sources.end()) {
         if (adds) inputs[i] = times_all_signs(inputs[i]);
         continue;
       }
       ++varying;
-      const auto own_axis = static_cast<size_t>(found - sources.begin());
+      const auto own_axis = as_size(found - sources.begin());
       const bool is_divisor = node.op == OpKind::Div && i == 1;
       const int64_t size = graph_.tensor(inputs[i]).shape[own_axis];
       const bool whole = reads_in_order(*found) && size == shape[axis];
@@ -166,7 +167,7 @@ class Projector {
 }  // namespace
 
 std::optional<Projection> project(const Graph& given, int output, uint64_t seed) {
-  const Result<Graph> primitive = decompose(given);
+  const auto primitive = decompose(given);
   if (!primitive) return std::nullopt;
   const TensorId id = primitive->outputs[output];
   const Shape& shape = primitive->tensor(id).shape;

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
@@ -85,31 +84,31 @@ Range times(const Range& a, double factor) {
 
 double terms_in(const Graph& graph, const Node& node) {
   const NodeContext context{graph, node};
-  const double from = static_cast<double>(element_count(context.in(0).shape));
+  const double from = as_double(element_count(context.in(0).shape));
   if (class_of(node.op) == OpClass::scan) {
     const auto axis = constant_scalar(graph, node.inputs[1]);
     const size_t rank = context.in(0).shape.size();
-    const auto given = static_cast<int64_t>(axis.value_or(0));
+    const auto given = as_int64(axis.value_or(0));
     const auto place = normalized_axis(given, rank, context.place);
     if (!place) return from;
-    return static_cast<double>(context.in(0).shape[static_cast<size_t>(*place)]);
+    return as_double(context.in(0).shape[as_size(*place)]);
   }
-  const double to = static_cast<double>(element_count(context.out()));
+  const double to = as_double(element_count(context.out()));
   return to > 0 ? std::max(1.0, from / to) : 1;
 }
 
 Ranges ranges_of(const Graph& graph, const Ranges& known) {
-  const std::vector<Range> first = possible_ranges(graph, known);
-  const std::vector<Range> legal = legal_ranges(graph, first);
+  const auto first = possible_ranges(graph, known);
+  const auto legal = legal_ranges(graph, first);
   // Once more, now that inputs are known to be legal: what is made of them is less, too.
   Ranges inputs = known;
   for (const TensorId id : graph.inputs) {
-    const auto at = static_cast<size_t>(id);
+    const auto at = as_size(id);
     const Range both = meet(first[at], legal[at]);
     if (!both.is_empty()) inputs[graph.tensor(id).name] = both;
   }
-  const std::vector<Range> possible = possible_ranges(graph, inputs);
-  const std::vector<bool> counted = counted_floats(graph);
+  const auto possible = possible_ranges(graph, inputs);
+  const auto counted = counted_floats(graph);
   Ranges out;
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];

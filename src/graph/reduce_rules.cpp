@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -84,7 +85,7 @@ InferredOutput windows(const NodeContext& context, const WindowSpec& spec, int64
   sources[0].axis = 0;
   for (size_t i = 0; i < spec.size.size(); ++i) {
     AxisSource& source = sources[i + 2];
-    source.axis = static_cast<int>(i + 2);
+    source.axis = as_int(i + 2);
     source.begin = -spec.before[i];
     source.step = spec.strides[i];
     source.taps = spec.kernel[i];
@@ -176,7 +177,7 @@ Result<WindowSpec> transposed_spec(const NodeContext& context) {
   const bool same = automatic.starts_with("SAME");
   const bool upper = automatic == "SAME_UPPER";
   WARPLOOM_TRY(const List wanted, spatial(context, "output_shape", count, 1, 1));
-  const Result<List> padding = spatial(context, "output_padding", count, 0, 0);
+  const auto padding = spatial(context, "output_padding", count, 0, 0);
   WARPLOOM_TRY(const List added, padding);
   for (size_t i = 0; i < count; ++i) {
     const int64_t reach = (spec.kernel[i] - 1) * spec.dilations[i];
@@ -204,7 +205,7 @@ Result<WindowSpec> transposed_spec(const NodeContext& context) {
 Result<std::vector<int64_t>> reduced_axes(const NodeContext& context) {
   if (context.node.attributes.contains("axis")) {  // ArgMax, ArgMin
     WARPLOOM_TRY(const size_t axis, checked_axis(context));
-    return List{static_cast<int64_t>(axis)};
+    return List{as_int64(axis)};
   }
   List wanted = context.node.integers("axes");
   const size_t rank = context.in(0).shape.size();
@@ -228,8 +229,8 @@ Result<InferredOutput> reduce(const NodeContext& context) {
   AxisSources sources(context.in(0).shape.size());
   const bool keeps = context.node.integer("keepdims", 1) != 0;
   for (size_t i = 0; i < sources.size(); ++i) {
-    const bool gone = std::ranges::binary_search(over, static_cast<int64_t>(i));
-    if (!gone) sources[i].axis = static_cast<int>(output.shape.size());
+    const bool gone = std::ranges::binary_search(over, as_int64(i));
+    if (!gone) sources[i].axis = as_int(output.shape.size());
     if (!gone || keeps) output.shape.push_back(gone ? 1 : context.in(0).shape[i]);
   }
   output.reads = {sources};

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "graph/box.h"
 #include "graph/evaluator.h"
@@ -59,8 +60,8 @@ double cost_of(const Graph& graph, const Demand& demand) {
     // A scan goes over its whole lines for any part of them: as many elements as it reads.
     const bool scans = kind == OpClass::scan;
     const Box& computed = scans ? *demand[node.inputs[0]] : *box;
-    const auto terms = scans ? 1 : static_cast<double>(terms_of(graph, node));
-    cost += static_cast<double>(volume(computed)) * terms;
+    const auto terms = scans ? 1 : as_double(terms_of(graph, node));
+    cost += as_double(volume(computed)) * terms;
   }
   return cost;
 }
@@ -94,7 +95,7 @@ Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
     const NodeContext context{graph, *node};
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       if (!context.has(i)) continue;
-      const std::optional<Box> box = read_of(context, i, *wanted);
+      const auto box = read_of(context, i, *wanted);
       if (!box) continue;
       std::optional<Box>& needed = demand[node->inputs[i]];
       needed = needed ? hull(*needed, *box) : *box;
@@ -124,7 +125,7 @@ OutputRows rows_of_primitive(const Graph& graph, int output) {  // of a primitiv
     double dearest = 0;
     for (int64_t row : {int64_t{0}, rows.count / 2, rows.count - 1})
       dearest = std::max(dearest, row_cost(axes, row));
-    if (dearest * static_cast<double>(rows.count) <= 1.5 * full) return rows;
+    if (dearest * as_double(rows.count) <= 1.5 * full) return rows;
   }
   OutputRows rows = rows_over(1);
   rows.independent = false;
@@ -151,7 +152,7 @@ Result<std::vector<ValueAndMagnitude>> evaluate_exactly(const Graph& graph,
   Graph made;
   WARPLOOM_TRY(const Graph* const held, primitive_of(graph, made));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const int output = static_cast<int>(i);
+    const int output = as_int(i);
     const int64_t rows = rows_of(*held, output).count;
     WARPLOOM_TRY(outputs[i], evaluate_magnitude_rows(*held, inputs, output, 0, rows, options));
   }

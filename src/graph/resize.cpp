@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -32,8 +33,8 @@ struct Along {
   }
 
   double place(int64_t to) const {  // of an output, in the input
-    const auto at = static_cast<double>(to);
-    const auto all = static_cast<double>(length);
+    const auto at = as_double(to);
+    const auto all = as_double(length);
     if (transformation == "asymmetric") return at / scale;
     if (transformation == "align_corners")
       return length == 1 ? 0 : at * (size - 1) / (size * scale - 1);
@@ -86,7 +87,7 @@ Along along_of(const Node& node) {
 // x resized along one axis, of which the result has `along.length` elements.
 Id resized(PrimitiveWriter& writer, Id x, const Along& along, size_t axis, size_t rank) {
   std::map<std::string, Attribute> on_axis;
-  on_axis["axis"] = static_cast<int64_t>(axis);
+  on_axis["axis"] = as_int64(axis);
   const Shape column = with(Shape(rank, 1), axis, along.length);
   Id sum = kAbsent;
   for (int t = 0; t < along.taps(); ++t) {
@@ -131,19 +132,19 @@ Result<Outputs> resize(PrimitiveWriter& writer) {
     return type_error(writer, "f64, f32, bf16 or f16 between places", writer.in(0).dtype);
   TensorId x = along.taps() == 1 ? writer.raw(0) : writer.wide(0);
   for (size_t i = 0; i < on.size(); ++i) {
-    const Result<int> known_axis = normalized_axis(on[i], shape.size(), writer.place);
-    const auto axis = static_cast<size_t>(*known_axis);
+    const auto known_axis = normalized_axis(on[i], shape.size(), writer.place);
+    const auto axis = as_size(*known_axis);
     const double value = load_as_double(by.dtype, by.constant->data(), i);
-    along.size = static_cast<double>(shape[axis]);
+    along.size = as_double(shape[axis]);
     along.scale = sized ? value / along.size : value;
     const double length = sized ? value : std::floor(along.size * along.scale);
-    const bool fits = length >= 1 && length <= static_cast<double>(kMaxElements);
+    const bool fits = length >= 1 && length <= as_double(kMaxElements);
     if (!fits || !(along.size > 0)) {
       const std::string expected = "an axis of 1 or more, to 1 or more";
       const std::string found = fmt::format("{} by {}", along.size, value);
       return writer.error(kShape, "an axis cannot be resized so", expected, found);
     }
-    along.length = static_cast<int64_t>(length);
+    along.length = as_int64(length);
     if (along.length == shape[axis] && along.scale == 1) continue;
     shape[axis] = along.length;
     x = resized(writer, x, along, axis, shape.size());

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/rows.h"
@@ -38,7 +39,7 @@ Status same_type(const NodeContext& context, bool floats_only, bool booleans) {
 AxisSources aligned(const Shape& in, size_t rank) {
   AxisSources sources(in.size());
   for (size_t i = 0; i < in.size(); ++i)
-    if (in[i] != 1) sources[i].axis = static_cast<int>(rank - in.size() + i);
+    if (in[i] != 1) sources[i].axis = as_int(rank - in.size() + i);
   return sources;
 }
 
@@ -92,7 +93,7 @@ Result<InferredOutput> matmul(const NodeContext& context) {
     sources.resize(in.size());
     if (in.size() > 1) {
       const size_t kept = 2 * in.size() - 3 - summed;
-      sources[kept].axis = static_cast<int>(output.shape.size());
+      sources[kept].axis = as_int(output.shape.size());
       output.shape.push_back(in[kept]);
     }
     output.reads.emplace_back(std::move(sources));
@@ -162,7 +163,7 @@ Result<InferredOutput> cast(const NodeContext& context) {
   if (!context.node.attributes.contains("to"))
     return context.error(kAttribute, "Cast lacks its target type", "attribute to");
   const int64_t to = context.node.integer("to");
-  const Result<Dtype> known = checked_dtype(to, "Cast's target type", context.place);
+  const auto known = checked_dtype(to, "Cast's target type", context.place);
   WARPLOOM_TRY(const Dtype dtype, known);
   return elementwise(context, dtype, context.in(0).shape);
 }

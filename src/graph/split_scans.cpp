@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <string_view>
 #include <utility>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -71,7 +72,7 @@ struct ScanWriter {
   }
 
   TensorId scan(TensorId x, size_t along, std::string_view what) {
-    const auto number = static_cast<double>(along);
+    const auto number = as_double(along);
     const TensorId on = writer.constant(Dtype::i64, {}, {number}, "axis");
     return writer.make(OpKind::CumSum, {x, on}, what, {{"reverse", reverse}});
   }

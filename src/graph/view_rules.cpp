@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -65,14 +66,14 @@ Result<List> named_axes(const NodeContext& context, size_t count) {
   }
   const size_t rank = context.in(0).shape.size();
   WARPLOOM_CHECK(axes(context, named, rank));
-  for (int64_t& axis : named) axis += axis < 0 ? static_cast<int64_t>(rank) : 0;
+  for (int64_t& axis : named) axis += axis < 0 ? as_int64(rank) : 0;
   return named;
 }
 }  // namespace
 
 AxisSources same_axes(size_t rank) {
   AxisSources sources(rank);
-  for (size_t i = 0; i < rank; ++i) sources[i].axis = static_cast<int>(i);
+  for (size_t i = 0; i < rank; ++i) sources[i].axis = as_int(i);
   return sources;
 }
 
@@ -92,7 +93,7 @@ Result<InferredOutput> reshape(const NodeContext& context) {
         return context.error(kShape, "a 0 copies an axis that is not there", from, shape);
       shape[i] = from[i];
     } else if (shape[i] == -1 && inferred < 0) {
-      inferred = static_cast<int>(i);
+      inferred = as_int(i);
     } else if (shape[i] < 0) {
       return context.error(kShape, "a new size is negative",
                            "sizes of 0 or more and at most one -1", shape);
@@ -169,7 +170,7 @@ Result<InferredOutput> transpose(const NodeContext& context) {
   Shape shape;
   AxisSources sources(perm.size());
   for (const int64_t axis : perm) {
-    sources[axis].axis = static_cast<int>(shape.size());
+    sources[axis].axis = as_int(shape.size());
     shape.push_back(from[axis]);
   }
   return InferredOutput{context.in(0).dtype, shape, {sources}};
@@ -229,9 +230,8 @@ Result<InferredOutput> gather(const NodeContext& context) {
   AxisSources data = same_axes(from.size());
   AxisSources places = same_axes(indices.size());
   data[axis] = {};
-  for (size_t i = axis + 1; i < data.size(); ++i)
-    data[i].axis += static_cast<int>(indices.size()) - 1;
-  for (AxisSource& place : places) place.axis += static_cast<int>(axis);
+  for (size_t i = axis + 1; i < data.size(); ++i) data[i].axis += as_int(indices.size()) - 1;
+  for (AxisSource& place : places) place.axis += as_int(axis);
   return InferredOutput{context.in(0).dtype, shape, {data, places}};
 }
 
@@ -294,7 +294,7 @@ Result<InferredOutput> slice(const NodeContext& context) {
   Shape shape = from;
   AxisSources sources = same_axes(from.size());
   for (size_t i = 0; i < lists.starts.size(); ++i) {
-    const auto at = static_cast<size_t>(lists.axes[i]);
+    const auto at = as_size(lists.axes[i]);
     const int64_t size = from[at];
     if (lists.steps[i] == 0)
       return context.error(kShape, "a step of a Slice is 0", "any other step", "0");
@@ -328,7 +328,7 @@ Result<InferredOutput> pad(const NodeContext& context) {
   }
   AxisSources sources = same_axes(shape.size());
   for (size_t i = 0; i < where.size(); ++i) {
-    const auto axis = static_cast<size_t>(where[i]);
+    const auto axis = as_size(where[i]);
     const int64_t before = std::clamp(pads[i], -kMaxElements, kMaxElements);
     const int64_t after = std::clamp(pads[where.size() + i], -kMaxElements, kMaxElements);
     sources[axis].begin = -before;

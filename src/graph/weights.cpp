@@ -12,12 +12,15 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 
 namespace warploom::graph {
 namespace {
+using nlohmann::json;
+
 // Elements of a constant that steps may read: shapes, single numbers, small tables.
 constexpr int64_t kMostRead = 1 << 16;
 // Every step rounds what it makes when it is folded, and evaluation of all of them rounds nothing.
@@ -31,14 +34,14 @@ class Maker {
       ids_.emplace(open.tensors[id].name, static_cast<TensorId>(id));
     for (size_t n = 0; n < open.nodes.size(); ++n)
       for (const TensorId id : open.nodes[n].outputs)
-        if (id != kAbsent) producers_[id] = static_cast<int>(n);
+        if (id != kAbsent) producers_[id] = as_int(n);
   }
 
   Making run(std::span<const Tensor> held) {
     std::vector<bool> is_made(open_.tensors.size(), false);
     Making making;
     for (const Tensor& tensor : held) {
-      const std::optional<TensorId> id = made_again(tensor);
+      const auto id = made_again(tensor);
       if (!id) continue;
       is_made[*id] = true;
       making.made.insert(tensor.name);
@@ -128,7 +131,7 @@ class Maker {
 
   // What lies between weights and `ids`, those that are weights themselves left out.
   Graph steps_to(const std::vector<TensorId>& ids) const {
-    const std::set<TensorId> needed = behind(ids, {});
+    const auto needed = behind(ids, {});
     Graph steps;
     std::map<TensorId, TensorId> renamed = {{kAbsent, kAbsent}};
     for (const TensorId id : needed) {
@@ -160,7 +163,7 @@ class Maker {
   std::vector<TensorId> targets_;  // held constants that weights make
 };
 
-nlohmann::json element_json(double value) {
+json element_json(double value) {
   if (std::isfinite(value)) return value;
   if (std::isnan(value)) return "nan";
   return value > 0 ? "inf" : "-inf";
@@ -172,39 +175,39 @@ Making making_of(const Graph& open, const std::map<std::string, Tensor>& weights
   return Maker(open, weights).run(held);
 }
 
-nlohmann::json to_json(const Making& making, const std::map<std::string, Tensor>& weights) {
+json to_json(const Making& making, const std::map<std::string, Tensor>& weights) {
   const auto of = [](const Tensor& tensor) {
-    return nlohmann::json{{"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}};
+    return json{{"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}};
   };
-  nlohmann::json out;
-  out["carried"] = nlohmann::json::array();
-  out["steps"] = nlohmann::json::array();
-  out["values"] = nlohmann::json::object();
+  json out;
+  out["carried"] = json::array();
+  out["steps"] = json::array();
+  out["values"] = json::object();
   for (const std::string& name : making.carried) {
-    nlohmann::json row = of(weights.at(name));
+    json row = of(weights.at(name));
     row["name"] = name;
     out["carried"].push_back(std::move(row));
   }
   for (const Node& node : making.steps.nodes) {
-    nlohmann::json row = of(making.steps.tensor(node.outputs[0]));
+    json row = of(making.steps.tensor(node.outputs[0]));
     row["op"] = name_of(node.op);
     row["output"] = making.steps.tensor(node.outputs[0]).name;
-    row["inputs"] = nlohmann::json::array();
+    row["inputs"] = json::array();
     for (const TensorId id : node.inputs) {
       if (id == kAbsent)
         row["inputs"].push_back(nullptr);
       else
         row["inputs"].push_back(making.steps.tensor(id).name);
     }
-    row["attributes"] = nlohmann::json::object();
+    row["attributes"] = json::object();
     for (const auto& [key, value] : node.attributes)
       std::visit([&](const auto& held) { row["attributes"][key] = held; }, value);
     out["steps"].push_back(std::move(row));
   }
   for (const Tensor& tensor : making.steps.tensors) {
     if (!tensor.constant) continue;
-    nlohmann::json row = of(tensor);
-    row["elements"] = nlohmann::json::array();
+    json row = of(tensor);
+    row["elements"] = json::array();
     for (int64_t i = 0; i < element_count(tensor.shape); ++i) {
       const double element = load_as_double(tensor.dtype, tensor.constant->data(), i);
       row["elements"].push_back(element_json(element));

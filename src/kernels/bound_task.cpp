@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,12 +21,14 @@
 
 namespace warploom::kernels {
 namespace {
+using tile::Program;
+
 constexpr size_t kAlternatives = 8;  // solutions of synthesis to choose from
 constexpr size_t kKept = 64;         // configs whose synthesis is kept until they are built
 
 using Solutions = std::vector<synth::Solution>;
 
-Result<Solutions> solved(const tile::Program& program, const Capabilities& capabilities) {
+Result<Solutions> solved(const Program& program, const Capabilities& capabilities) {
   WARPLOOM_CHECK(tile::verify(program));
   return capabilities.gpu ? synth::synthesize_best(program, capabilities, kAlternatives)
                           : Solutions();
@@ -36,7 +39,7 @@ size_t taken(size_t which, const Solutions& solutions) {
   return which < solutions.size() ? which : 0;
 }
 
-Result<Kernel> emitted(const tile::Program& program, const Solutions& solutions, size_t which,
+Result<Kernel> emitted(const Program& program, const Solutions& solutions, size_t which,
                        const Capabilities& capabilities) {
   if (!capabilities.gpu) return codegen::emit_cpu(program, capabilities);
   return codegen::emit_cuda(program, solutions[taken(which, solutions)], capabilities);
@@ -78,7 +81,7 @@ Result<BoundTask::SynthesizedPtr> BoundTask::synthesized(const KernelConfig& con
   WARPLOOM_TRY(made->programs, (*family)->programs(config));
   // By one program at least: the small ones beside it have one solution.
   bool as_asked = !capabilities_.gpu;
-  for (const tile::Program& program : made->programs.programs) {
+  for (const Program& program : made->programs.programs) {
     WARPLOOM_TRY(Solutions solutions, solved(program, capabilities_));
     as_asked |= made->which < solutions.size();
     made->solutions.push_back(std::move(solutions));
@@ -127,7 +130,7 @@ Result<Kernel> BoundTask::kernel_of(const Synthesized& made, size_t number) cons
 Result<LaunchList> BoundTask::build(const KernelConfig& config) const {
   SynthesizedPtr made = take(config.text());
   if (!made) WARPLOOM_TRY(made, synthesized(config));
-  const graph::Graph& graph = region_.graph;
+  const auto& graph = region_.graph;
   LaunchList list;
   list.engine = capabilities_.gpu ? Engine::cuda : Engine::cpu;
   list.arch = capabilities_.arch;
@@ -160,8 +163,7 @@ Result<LaunchList> build(const Region& region, const KernelConfig& config,
   return BoundTask(region, capabilities).build(config);
 }
 
-Result<Lowered> lower(const tile::Program& program, const Capabilities& capabilities,
-                      size_t which) {
+Result<Lowered> lower(const Program& program, const Capabilities& capabilities, size_t which) {
   Lowered out;
   WARPLOOM_TRY(out.solutions, solved(program, capabilities));
   out.which = taken(which, out.solutions);

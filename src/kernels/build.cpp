@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/value_op.h"
@@ -28,6 +29,11 @@
 
 namespace warploom::kernels {
 namespace {
+using graph::Graph;
+using graph::OpClass;
+using graph::Tensor;
+using graph::TensorId;
+
 Error error_of(const KernelConfig& config, const FailedConstraint& failed) {
   const auto name = [&](size_t field) { return config.field(field).name; };
   std::vector<std::string_view> names;
@@ -48,8 +54,8 @@ Status Family::legal(const KernelConfig& config) const {
 
 // Results of at most 16 bits take the faster exponential: it is off by 2^-22 + |x| 2^-24, and 0
 // below 2^-126.
-Region::Region(graph::Graph primitive, Track of) : graph(std::move(primitive)), track(of) {
-  std::vector<LoopNest> nests = nests_of(graph);
+Region::Region(Graph primitive, Track of) : graph(std::move(primitive)), track(of) {
+  auto nests = nests_of(graph);
   const bool is_narrow = track == Track::bf16 || track == Track::fp16 || track == Track::fp8;
   for (LoopNest& nest : nests)
     for (Expr& value : nest.values) {
@@ -81,7 +87,7 @@ int64_t Space::size() const {
   return count;
 }
 
-BufferSpec spec_of(const graph::Tensor& tensor) {
+BufferSpec spec_of(const Tensor& tensor) {
   return {tensor.name, tensor.dtype, tensor.shape};
 }
 
@@ -108,16 +114,16 @@ FamilyPtr family_for(const Region& region, const std::string& name,
 namespace {
 // Elements of each tensor that outputs are made of: movement may want a part alone, rows of a
 // table, a slice.
-std::vector<double> needed(const graph::Graph& graph) {
+std::vector<double> needed(const Graph& graph) {
   std::vector<double> out(graph.tensors.size());
-  const auto all = [&](graph::TensorId id) {
-    return static_cast<double>(graph::element_count(graph.tensor(id).shape));
+  const auto all = [&](TensorId id) {
+    return as_double(graph::element_count(graph.tensor(id).shape));
   };
   for (const auto id : graph.outputs) out[at(id)] = all(id);
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    const graph::OpClass what = class_of(node->op);
-    const bool moves = what == graph::OpClass::movement || what == graph::OpClass::view;
-    const bool one_by_one = moves || what == graph::OpClass::pointwise;
+    const OpClass what = class_of(node->op);
+    const bool moves = what == OpClass::movement || what == OpClass::view;
+    const bool one_by_one = moves || what == OpClass::pointwise;
     for (const auto id : node->inputs) {
       if (id == graph::kAbsent) continue;
       const double wanted = one_by_one ? out[at(node->outputs[0])] : all(id);
@@ -134,8 +140,8 @@ double elements_of(const LoopNest& nest, const Access& load) {
     const auto [low, high] = nest.range(dim);
     double along = 1;
     for (size_t a = 0; a < nest.axes.size(); ++a)
-      if (dim.steps[a] != 0) along *= static_cast<double>(nest.axes[a]);
-    count *= std::min(static_cast<double>(high - low + 1), along);
+      if (dim.steps[a] != 0) along *= as_double(nest.axes[a]);
+    count *= std::min(as_double(high - low + 1), along);
   }
   return count;
 }
@@ -143,24 +149,23 @@ double elements_of(const LoopNest& nest, const Access& load) {
 
 Work work_of(const Region& region) {
   Work work;
-  const graph::Graph& graph = region.graph;
-  const std::vector<double> elements = needed(graph);
+  const Graph& graph = region.graph;
+  const auto elements = needed(graph);
   std::map<std::string, double> loaded;
   for (const LoopNest& nest : region.nests())
     for (const Access& load : nest.loads) loaded[load.name] += elements_of(nest, load);
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
-    const graph::Tensor& tensor = graph.tensors[i];
-    const auto id = static_cast<graph::TensorId>(i);
+    const Tensor& tensor = graph.tensors[i];
+    const auto id = static_cast<TensorId>(i);
     const bool given = std::ranges::find(graph.inputs, id) != graph.inputs.end();
     double count = elements[i];
     if (!region.nests().empty()) count = std::min(count, loaded[tensor.name]);
     if (given || tensor.constant) work.bytes += count * bits_of(tensor.dtype) / 8;
   }
-  for (const auto id : graph.outputs)
-    work.bytes += static_cast<double>(graph::byte_count(graph.tensor(id)));
+  for (const auto id : graph.outputs) work.bytes += as_double(graph::byte_count(graph.tensor(id)));
   for (const graph::Node& node : graph.nodes) {
     if (!multiplies(class_of(node.op))) continue;
-    const auto terms = static_cast<double>(graph::terms_of(graph, node));
+    const auto terms = as_double(graph::terms_of(graph, node));
     work.flops += 2.0 * elements[at(node.outputs[0])] * terms;
   }
   if (const auto c = contraction_of(region.nests(), true)) work.flops *= part_within(*c);

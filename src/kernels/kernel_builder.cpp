@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "kernels/family.h"
@@ -21,10 +22,13 @@
 
 namespace warploom::kernels {
 namespace {
+using tile::Builder;
+using tile::Tile;
+
 // The dimensions of a tensor, those that follow `axes` last and in their order.
 std::vector<size_t> order(const Access& access, const std::vector<size_t>& axes) {
   const auto place = [&](size_t d) {
-    const std::vector<int64_t>& steps = access.at[d].steps;
+    const auto& steps = access.at[d].steps;
     size_t last = 0;
     for (size_t i = 0; i < axes.size(); ++i)
       if (axes[i] < steps.size() && steps[axes[i]] != 0) last = i + 1;
@@ -135,9 +139,9 @@ Value TileCoord::value_at(const Affine& coordinate, const std::vector<size_t>& a
   for (size_t i = 0; i < axes.size(); ++i) {
     // A dimension of size 1 may follow no axis of the nest at all (RowReduction::tiled_outer).
     if (axes[i] >= coordinate.steps.size() || coordinate.steps[axes[i]] == 0) continue;
-    const auto step = static_cast<double>(coordinate.steps[axes[i]]);
+    const auto step = as_double(coordinate.steps[axes[i]]);
     const bool takes_start = !sum && step == 1;
-    const Value own = tile::coordinate(static_cast<int>(i), takes_start ? start : Index(0));
+    const Value own = tile::coordinate(as_int(i), takes_start ? start : Index(0));
     Value next = step == 1 ? own : tile::constant(step) * own;
     if (!sum && !takes_start) next = std::move(next) + number(start);
     sum = sum ? std::move(*sum) + std::move(next) : std::move(next);
@@ -154,7 +158,7 @@ TensorTile::TensorTile(KernelBuilder& draft, const std::string& name, const Loop
 }
 
 void TensorTile::declare_gather_indices() {
-  const graph::TensorInfo& indices = access_.gather_indices;
+  const auto& indices = access_.gather_indices;
   if (draft_->gather_indices.contains(indices.name)) return;
   const std::string own = fmt::format("I{}", draft_->gather_indices.size());
   draft_->buffers[own] = indices.name;
@@ -175,13 +179,13 @@ void TensorTile::declare(const std::string& name, const LoopNest& nest, bool out
     strides = {1};
   }
   const auto [known, is_new] = draft_->named.try_emplace(name);
-  tile::Builder& b = draft_->b;
+  Builder& b = draft_->b;
   if (is_new && output) known->second = b.output(name, access_.dtype, shape, strides);
   if (is_new && !output) known->second = b.global(name, access_.dtype, shape, strides);
   tensor_ = known->second;
 }
 
-tile::Tile TensorTile::at(const TileCoord& where) const {
+Tile TensorTile::at(const TileCoord& where) const {
   std::vector<Index> offset;
   std::vector<int64_t> size;
   std::vector<int64_t> step;
@@ -201,13 +205,13 @@ tile::Tile TensorTile::at(const TileCoord& where) const {
     size = {1};
     step = {1};
   }
-  tile::Builder& b = draft_->b;
-  tile::Tile box = b.tile(tensor_, std::move(offset), std::move(size));
+  Builder& b = draft_->b;
+  Tile box = b.tile(tensor_, std::move(offset), std::move(size));
   box = b.stepped(std::move(box), std::move(step));
   if (!access_.is_gathered()) return box;
-  const auto gathered = static_cast<size_t>(access_.gather_dim);
+  const auto gathered = as_size(access_.gather_dim);
   const auto dim = std::ranges::find(dims_, gathered) - dims_.begin();
   const TensorId indices = draft_->gather_indices.at(access_.gather_indices.name);
-  return b.gathered(std::move(box), static_cast<int>(dim), indices);
+  return b.gathered(std::move(box), as_int(dim), indices);
 }
 }  // namespace warploom::kernels

@@ -71,7 +71,7 @@ struct SpaceWalk::Walk {
     for (const int64_t value : values) {
       if (tries-- <= 0) break;
       config.set(step.field, value);
-      std::optional<Fields> below = blame_of(failure());
+      auto below = blame_of(failure());
       if (!below) below = sample(number + 1, random, tries);
       if (!below) return std::nullopt;
       if (!(*below)[step.field]) {

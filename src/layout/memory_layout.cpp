@@ -5,12 +5,14 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "layout/tv_layout.h"
 
@@ -73,7 +75,7 @@ MemoryLayout swizzle_atoms(const std::vector<int64_t>& extents, size_t c, int at
   layout.dims[c] = {{width, 1}};
   if (extents[c] > width) layout.dims[c].push_back({extents[c] / width, width * rows});
   layout.dims[1 - c] = {{rows, width}};
-  const auto rows_of_16_bytes = static_cast<unsigned>(atom_bytes / 16);
+  const auto rows_of_16_bytes = as_uint32(atom_bytes / 16);
   layout.swizzle = {.bits = std::countr_zero(rows_of_16_bytes), .base = 4, .shift = 3};
   layout.element_bits = element_bits;
   return layout;
@@ -107,12 +109,12 @@ std::optional<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayou
   Coord reached(rank, 0);  // the coordinate bits that some index bit sets; none may be set twice
   for (const auto* modes : {&registers.thread, &registers.value})
     for (const TvMode& mode : *modes) {
-      linear = linear && std::has_single_bit(static_cast<uint64_t>(mode.extent));
+      linear = linear && std::has_single_bit(as_uint64(mode.extent));
       Coord step = mode.step;
       for (int64_t left = mode.extent; linear && left > 1; left /= 2) {
         const int64_t bit = memory.element_offset(step) * memory.element_bits;
         const int64_t moved = memory.swizzle(bit >> 3) << 3 | (bit & 7);
-        result.columns.push_back(static_cast<uint64_t>(moved));
+        result.columns.push_back(as_uint64(moved));
         for (size_t d = 0; d < rank; ++d) {
           linear = linear && step[d] >= 0 && (reached[d] & step[d]) == 0;
           reached[d] |= step[d];
@@ -123,7 +125,7 @@ std::optional<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayou
   int64_t taken = 0;  // the offset bits that some coordinate bit sets; none may be set twice
   for (size_t d = 0; linear && d < rank; ++d) {
     for (size_t i = 0; i + 1 < memory.dims[d].size(); ++i) {
-      const auto extent = static_cast<uint64_t>(memory.dims[d][i].extent);
+      const auto extent = as_uint64(memory.dims[d][i].extent);
       linear = linear && std::has_single_bit(extent);
     }
     for (Coord unit(rank, 0); linear && (unit[d] = unit[d] ? unit[d] * 2 : 1) <= reached[d];) {
@@ -145,7 +147,7 @@ constexpr int kBankPeriodBits = 7;      // 32 banks of 4 bytes repeat every 2^7 
 constexpr int kLargestPeriodBits = 13;  // beyond it a swizzle of an enumerated layout is not tried
 
 int bit_length(int64_t n) {
-  return static_cast<int>(std::bit_width(static_cast<uint64_t>(n)));
+  return as_int(std::bit_width(as_uint64(n)));
 }
 
 // What one phase touches: the bit offset of each element before the swizzle, thread by thread.
@@ -167,8 +169,8 @@ std::vector<int64_t> spread(const std::vector<TvMode>& modes, size_t rank) {
 Phase all_offsets(const TvLayout& registers, const MemoryLayout& memory, bool linear = false) {
   Phase offsets;
   const size_t rank = registers.tile.size();
-  const std::vector<int64_t> of_thread = spread(registers.thread, rank);
-  const std::vector<int64_t> of_value = spread(registers.value, rank);
+  const auto of_thread = spread(registers.thread, rank);
+  const auto of_value = spread(registers.value, rank);
   Coord coord(rank);
   for (size_t t = 0; t < of_thread.size(); t += rank * (linear ? std::max<size_t>(t / rank, 1) : 1))
     for (size_t v = 0; v < of_value.size(); v += rank) {
@@ -193,8 +195,8 @@ std::set<Phase> phases_of(const TvLayout& registers, MemoryLayout memory, int ac
   const Phase offsets = linear ? Phase() : all_offsets(registers, memory);
   const auto offset_of = [&](int64_t thread, int64_t value) {
     if (!linear) return offsets[thread * values + value];
-    const auto register_bits = static_cast<uint64_t>(thread + value * threads);
-    return static_cast<int64_t>((*map)(register_bits));
+    const auto register_bits = as_uint64(thread + value * threads);
+    return as_int64((*map)(register_bits));
   };
   std::set<Phase> seen;
   for (int64_t first = 0; first < (linear ? 1 : threads); first += lanes)
@@ -254,13 +256,12 @@ int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int
   const int64_t most = std::max<int64_t>(1, int64_t{8} * max_bytes / bits);
   int64_t vector = std::gcd(values, most);
   if (vector == 1) return 1;
-  const bool linear =
-      std::has_single_bit(static_cast<uint64_t>(bits)) && bit_matrix(registers, memory);
+  const bool linear = std::has_single_bit(as_uint64(bits)) && bit_matrix(registers, memory);
   Phase offsets = all_offsets(registers, memory, linear);
   for (int64_t& bit : offsets) bit = memory.swizzle(bit >> 3) << 3 | (bit & 7);
   const auto holds = [&](int64_t v) {
     for (size_t i = 0; i < offsets.size(); ++i) {
-      const auto within = static_cast<int64_t>(i) % v;
+      const auto within = as_int64(i) % v;
       if (within == 0 ? offsets[i] % (v * bits) != 0 : offsets[i] != offsets[i - 1] + bits)
         return false;
     }
@@ -300,7 +301,7 @@ Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLa
     if (sum >= smallest) continue;
     smallest = sum;
     best = swizzle;
-    if (smallest <= static_cast<int>(accesses.size())) break;  // all conflict-free
+    if (smallest <= as_int(accesses.size())) break;  // all conflict-free
   }
   return best;
 }

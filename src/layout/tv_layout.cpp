@@ -9,6 +9,7 @@
 #include <numeric>
 #include <string>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 
 namespace warploom::layout {
@@ -151,7 +152,7 @@ Result<TvLayout> coalesced(const std::vector<int64_t>& tile, size_t first, int64
 }
 
 Result<TvLayout> reduce(const TvLayout& layout, int axis) {
-  const auto a = static_cast<size_t>(axis);
+  const auto a = as_size(axis);
   for (const auto* modes : {&layout.thread, &layout.value})
     for (const TvMode& mode : *modes) {
       TvMode rest = mode;

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
-#include <vector>
+#include "base/casts.h"
 #include "graph/graph.h"
 #include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
+using graph::Shape;
+
 // Kernels know nests of a few reductions, and regions have at most 64 nodes: none that a kernel
 // covers comes near.
 static constexpr size_t kMostAxes = 128;
@@ -25,10 +27,9 @@ Affine AxisBuilder::add_axis(int64_t size) {
   }
   const int64_t power_of_two = size & -size;  // the largest that divides the size
   const int64_t inner = std::min(power_of_two, kLongestInner);
-  if (size > kLongestAxis && inner > 1)
-    splits_.try_emplace(request, graph::Shape{size / inner, inner});
+  if (size > kLongestAxis && inner > 1) splits_.try_emplace(request, Shape{size / inner, inner});
   const auto split = splits_.find(request);
-  const graph::Shape sizes = split == splits_.end() ? graph::Shape{size} : split->second;
+  const Shape sizes = split == splits_.end() ? Shape{size} : split->second;
   int64_t step = size;
   for (size_t part = 0; part < sizes.size(); ++part) {
     origins_.push_back({request, part});
@@ -42,10 +43,10 @@ Affine AxisBuilder::add_axis(int64_t size) {
 // Cuts an axis into an outer one and one of `inner` elements.
 void AxisBuilder::request_split(size_t axis, int64_t inner) {
   const Origin origin = origins_[axis];
-  graph::Shape& sizes = splits_[origin.request];
+  Shape& sizes = splits_[origin.request];
   if (sizes.empty()) sizes = {axes_[axis]};
   sizes[origin.part] /= inner;
-  sizes.insert(sizes.begin() + static_cast<ptrdiff_t>(origin.part) + 1, inner);
+  sizes.insert(sizes.begin() + as_int64(origin.part) + 1, inner);
   split_requested_ = true;
 }
 
@@ -54,14 +55,14 @@ bool AxisBuilder::lies_in(const Affine& coordinate, int64_t begin, int64_t end) 
   return low >= begin && high < end;
 }
 
-bool AxisBuilder::in_bounds(const Coordinates& coordinates, const graph::Shape& shape) const {
+bool AxisBuilder::in_bounds(const Coordinates& coordinates, const Shape& shape) const {
   for (size_t d = 0; d < coordinates.size(); ++d)
     if (!lies_in(coordinates[d], 0, shape[d])) return false;
   return true;
 }
 
 bool AxisBuilder::covers(const Affine& coordinate, int64_t size) const {
-  std::vector<size_t> axes = stepped_axes(coordinate);
+  auto axes = stepped_axes(coordinate);
   std::ranges::sort(axes, {}, [&](size_t axis) { return coordinate.steps[axis]; });
   int64_t step = 1;
   for (const size_t axis : axes) {
@@ -71,9 +72,9 @@ bool AxisBuilder::covers(const Affine& coordinate, int64_t size) const {
   return coordinate.begin == 0 && step == size;
 }
 
-std::optional<Coordinates> AxisBuilder::digits(const Affine& flat, const graph::Shape& sizes) {
+std::optional<Coordinates> AxisBuilder::digits(const Affine& flat, const Shape& sizes) {
   Coordinates out(sizes.size());
-  const graph::Shape weights = graph::strides_of(sizes);
+  const Shape weights = graph::strides_of(sizes);
   int64_t rest = flat.begin;
   for (size_t d = 0; d < sizes.size(); ++d) {
     out[d].begin = rest / weights[d];

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/value_op.h"
 #include "loopnest/affine.h"
 #include "loopnest/contraction_factors.h"
@@ -34,8 +35,8 @@ void add_row(Contraction& c) {
 
 // Puts the sum times these values and the number in place of the sum for all that read it.
 void multiply_behind(Contraction& c, std::vector<int> factors, double number) {
-  const int sum = static_cast<int>(c.sum);
-  const std::vector<bool> varies = c.nest.values[c.sum].varies;
+  const int sum = as_int(c.sum);
+  const auto varies = c.nest.values[c.sum].varies;
   std::vector<Expr> behind;
   if (number != 1) {
     factors.push_back(sum + 1);
@@ -48,9 +49,9 @@ void multiply_behind(Contraction& c, std::vector<int> factors, double number) {
     Expr product{.kind = Kind::apply, .op = ValueOp::mul, .operands = {last, factor}};
     product.varies = varies;
     behind.push_back(std::move(product));
-    last = sum + static_cast<int>(behind.size());
+    last = sum + as_int(behind.size());
   }
-  const int added = static_cast<int>(behind.size());
+  const int added = as_int(behind.size());
   const auto move = [&](int& value) { value += value >= sum ? added : 0; };
   auto& values = c.nest.values;
   for (size_t v = c.sum + 1; v < values.size(); ++v)
@@ -78,14 +79,14 @@ std::vector<Affine> domain_constraints_of(const Contraction& c) {
     const Expr& value = n.values[v];
     const bool before_rows = c.reductions.empty() || v < c.reductions[0];
     for (size_t i = 0; i < value.operands.size(); ++i) {
-      auto own = needs[static_cast<size_t>(value.operands[i])];
+      auto own = needs[as_size(value.operands[i])];
       if (!own) continue;
       const auto choice = before_rows ? choice_of(n, value, i) : std::nullopt;
       if (choice) own->push_back(*choice);
       needs[v] = !needs[v] || needs[v] == own ? own : Constraints{};
     }
   }
-  return needs[static_cast<size_t>(n.outputs[0].value)].value_or(Constraints{});
+  return needs[as_size(n.outputs[0].value)].value_or(Constraints{});
 }
 
 // Finds a contraction step by step; a step is false where the nest is none.
@@ -129,7 +130,7 @@ class Finder {
     c_.reductions.erase(c_.reductions.begin());
     if (n_.values[c_.sum].op != ValueOp::add) return false;
     for (const size_t r : c_.reductions) {
-      const std::vector<size_t>& over = n_.values[r].axes;
+      const auto& over = n_.values[r].axes;
       if (over.size() != 1 || (column_ && over[0] != *column_) || !reduce_op(n_.values[r].op))
         return false;
       column_ = over[0];
@@ -172,7 +173,7 @@ class Finder {
   }
 
   bool find_axes() {
-    const std::vector<size_t>& over = n_.values[c_.sum].axes;
+    const auto& over = n_.values[c_.sum].axes;
     for (size_t a = 0; a < n_.axes.size(); ++a) {
       const auto [in_a, in_b] = users(a);
       const bool summed = std::ranges::count(over, a) > 0;
@@ -252,7 +253,7 @@ double part_within(const Contraction& c) {
         c.domain_constraints, [&](const Affine& each) { return holds_at(each, point); });
     within += counts ? 1 : 0;
   }
-  return static_cast<double>(within) / static_cast<double>(kPoints);
+  return as_double(within) / as_double(kPoints);
 }
 
 Contraction with_swapped_ab(Contraction c) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
@@ -22,7 +23,7 @@ class EpilogueTree {
   double count(int id) {
     const auto [known, fresh] = nodes_.try_emplace(id, 1);
     const Expr& value = c_.nest.value(id);
-    const bool is_sum = static_cast<size_t>(id) == c_.sum;
+    const bool is_sum = as_size(id) == c_.sum;
     if (!fresh || is_sum || value.kind == Kind::constant) return known->second;
     if (value.kind == Kind::load) loads.push_back(value.load);
     if (!can_compute(value)) return HUGE_VAL;
@@ -83,7 +84,7 @@ class LaterReads {
   bool reads(int from, int value, std::set<int>& seen) const {
     if (from == value) return true;
     if (!seen.insert(from).second) return false;
-    const auto step = static_cast<size_t>(from);
+    const auto step = as_size(from);
     const bool is_reduction = std::ranges::count(c_.reductions, step) > 0;
     const bool is_kept = from == operand_ || std::ranges::count(kept_, from) > 0;
     if (is_reduction || is_kept) return false;
@@ -113,7 +114,7 @@ std::optional<size_t> second_column(const Contraction& c) {
   if (c.n.size() < 2 || !operands) return std::nullopt;
   const size_t axis = c.n[c.n.size() - 2];
   const auto uses_both_or_none = [&](int operand) {
-    const Access& load = c.nest.loads[static_cast<size_t>(operand)];
+    const Access& load = c.nest.loads[as_size(operand)];
     return load.uses(axis) == load.uses(c.column);
   };
   const auto follows_both = [&](const Affine& dim) {
@@ -127,14 +128,14 @@ std::optional<size_t> second_column(const Contraction& c) {
 
 std::vector<RowStep> row_steps(const Contraction& c) {
   std::vector<RowStep> steps;
-  std::vector<int> kept = {static_cast<int>(c.sum)};  // by set
+  std::vector<int> kept = {as_int(c.sum)};  // by set
   for (size_t i = 0; i < c.reductions.size(); ++i) {
     const int operand = c.nest.values[c.reductions[i]].operands[0];
     const LaterReads later(c, i, kept);
     auto set = std::ranges::find(kept, operand);
     if (set == kept.end())
       set = std::ranges::find_if_not(kept, [&](int value) { return later.need(value); });
-    const auto number = static_cast<size_t>(set - kept.begin());
+    const auto number = as_size(set - kept.begin());
     if (set == kept.end())
       kept.push_back(operand);
     else

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <vector>
+#include "base/casts.h"
 #include "base/value_op.h"
 #include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
@@ -21,7 +22,7 @@ bool is_constant(const Expr& value, double number) {
 bool is_index_along_an_axis(const Affine& coordinate) {
   const size_t axes = coordinate.steps.size();
   const auto found = std::ranges::find(coordinate.steps, 1);
-  const auto axis = static_cast<size_t>(found - coordinate.steps.begin());
+  const auto axis = as_size(found - coordinate.steps.begin());
   return axis < axes && coordinate == along(axis, axes);
 }
 }  // namespace
@@ -74,7 +75,7 @@ bool TermFactors::take(int id) {
 }
 
 bool TermFactors::take_load(const Expr& value) {
-  loads.push_back(static_cast<size_t>(value.load));
+  loads.push_back(as_size(value.load));
   return !nest_.load_of(value).is_gathered();
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/integers.h"
 #include "base/value_op.h"
@@ -21,7 +22,7 @@ int ExprBuilder::push(Expr value) {
   const auto same = std::find_if(
       first, last, [&](const auto& old) { return nest_.value(old.second).same(value); });
   if (same != last) return same->second;
-  const int number = static_cast<int>(nest_.values.size());
+  const int number = as_int(nest_.values.size());
   nest_.values.push_back(std::move(value));
   numbers_.emplace(hash, number);
   return number;
@@ -29,7 +30,7 @@ int ExprBuilder::push(Expr value) {
 
 int ExprBuilder::load(Access access) {
   nest_.loads.push_back(std::move(access));
-  const int number = static_cast<int>(nest_.loads.size()) - 1;
+  const int number = as_int(nest_.loads.size()) - 1;
   return push({.kind = Kind::load, .load = number});
 }
 
@@ -59,7 +60,7 @@ int ExprBuilder::apply_integers(ValueOp op, std::vector<int> operands) {
   }
   if (all_known) {
     const int64_t result = warploom::apply_integers(op, known[0], known[1], known[2]);
-    const auto number = static_cast<double>(result);
+    const auto number = as_double(result);
     if (std::abs(number) <= kExactInDouble) return constant(number);
   }
   Expr made{.kind = Kind::apply, .op = op, .dtype = Dtype::i64, .integers = true};
@@ -107,13 +108,12 @@ int ExprBuilder::evaluate(const graph::Expression& expression, const std::vector
   using graph::ExpressionTerm;
   std::vector<int> values;  // by term
   for (const ExpressionTerm& term : expression.terms) {
-    if (term.kind == ExpressionTerm::Kind::input)
-      values.push_back(operands[static_cast<size_t>(term.input)]);
+    if (term.kind == ExpressionTerm::Kind::input) values.push_back(operands[as_size(term.input)]);
     if (term.kind == ExpressionTerm::Kind::constant) values.push_back(constant(term.value));
     if (term.kind != ExpressionTerm::Kind::apply) continue;
     std::vector<int> args;
-    for (const int arg : std::span(term.args).first(static_cast<size_t>(arity_of(term.op))))
-      args.push_back(values[static_cast<size_t>(arg)]);
+    for (const int arg : std::span(term.args).first(as_size(arity_of(term.op))))
+      args.push_back(values[as_size(arg)]);
     if (on_integers)
       values.push_back(apply_integers(term.op, std::move(args)));
     else

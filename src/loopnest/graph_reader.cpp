@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/integers.h"
 #include "graph/graph.h"
@@ -16,7 +17,10 @@
 #include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
+using graph::AxisSource;
 using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId;
+using graph::kAbsent;
+using graph::Tensor;
 
 namespace {
 constexpr int kMostDepth = 1024;  // of readings within readings: each takes a part of the stack
@@ -31,7 +35,7 @@ std::vector<const Node*> producers_in(const Graph& graph) {
   std::vector<const Node*> producers(graph.tensors.size(), nullptr);
   for (const Node& node : graph.nodes)
     for (const TensorId id : node.outputs)
-      if (id != graph::kAbsent) producers[static_cast<size_t>(id)] = &node;
+      if (id != kAbsent) producers[as_size(id)] = &node;
   return producers;
 }
 
@@ -41,10 +45,10 @@ std::vector<int> reductions_before(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     int most = 0;
     for (const TensorId id : node.inputs)
-      if (id != graph::kAbsent) most = std::max(most, counts[static_cast<size_t>(id)]);
+      if (id != kAbsent) most = std::max(most, counts[as_size(id)]);
     const OpClass own = class_of(node.op);
     const bool reduces = own != OpClass::pointwise && !only_moves(own);
-    counts[static_cast<size_t>(node.outputs[0])] = most + (reduces ? 1 : 0);
+    counts[as_size(node.outputs[0])] = most + (reduces ? 1 : 0);
   }
   return counts;
 }
@@ -121,7 +125,7 @@ GraphReader::MaybeValue GraphReader::read_stored(TensorId id, const Coordinates&
 // Of a constant table of integers that rise evenly along its dimensions: the element at these
 // coordinates, as a number.
 std::optional<Affine> GraphReader::even_steps_of(TensorId id, const Coordinates& at) const {
-  const graph::Tensor& table = tensor(id);
+  const Tensor& table = tensor(id);
   if (!table.constant || !is_integer(table.dtype) || table.dtype == Dtype::boolean)
     return std::nullopt;
   const int64_t count = graph::element_count(table.shape);
@@ -168,13 +172,13 @@ std::optional<Coordinates> GraphReader::source_of(const Node& node, size_t i, co
   const Shape& shape = input(node, i).shape;
   Coordinates out(shape.size());
   for (size_t d = 0; d < shape.size(); ++d) {
-    const graph::AxisSource& from = (*rule)[d];
-    const bool whole = from.axis == graph::AxisSource::kWhole;
+    const AxisSource& from = (*rule)[d];
+    const bool whole = from.axis == AxisSource::kWhole;
     const bool moves = whole || from.taps > 1;
     if (whole && shape[d] == 1) continue;
     if (moves && !combined) return std::nullopt;
     if (!whole) {
-      add(out[d], at[static_cast<size_t>(from.axis)], from.step);
+      add(out[d], at[as_size(from.axis)], from.step);
       out[d].begin += from.begin;
     }
     const int64_t extent = whole ? shape[d] : from.taps;
@@ -190,7 +194,7 @@ Affine GraphReader::new_axis(int64_t size) {
 }
 
 Access GraphReader::access(TensorId id, const Coordinates& at) const {
-  const graph::Tensor& t = tensor(id);
+  const Tensor& t = tensor(id);
   const Shape strides = graph::strides_of(t.shape);
   Access out{id, t.name, t.dtype, t.shape, strides, at};
   out.in_bounds = axes_.in_bounds(at, t.shape);
@@ -198,10 +202,10 @@ Access GraphReader::access(TensorId id, const Coordinates& at) const {
 }
 
 const Node& GraphReader::producer_of(TensorId id) const {
-  return *producers_[static_cast<size_t>(id)];
+  return *producers_[as_size(id)];
 }
 
 bool GraphReader::is_stored(TensorId id) const {
-  return producers_[static_cast<size_t>(id)] == nullptr || tensor(id).constant;
+  return producers_[as_size(id)] == nullptr || tensor(id).constant;
 }
 }  // namespace warploom::loopnest

@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 #include <utility>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "graph/graph.h"
@@ -58,7 +59,7 @@ bool GraphReader::leaves_alike(const Access& load, const Outside& outside) const
 std::optional<double> GraphReader::value_outside(int value, Outside& outside) const {
   const auto found = outside.known.find(value);
   if (found != outside.known.end()) return found->second;
-  const std::optional<double> number = compute_outside(value, outside);
+  const auto number = compute_outside(value, outside);
   outside.known[value] = number;
   return number;
 }
@@ -86,7 +87,7 @@ int GraphReader::where_inside(int value, const Coordinates& at, const Shape& sha
   for (size_t d = 0; d < at.size(); ++d) {
     if (axes_.lies_in(at[d], 0, shape[d])) continue;
     const int coordinate = exprs_.index(at[d]);
-    const int end = exprs_.constant(static_cast<double>(shape[d]) - 0.5);
+    const int end = exprs_.constant(as_double(shape[d]) - 0.5);
     const int below = exprs_.apply(ValueOp::less, {coordinate, end});
     const int begin = exprs_.constant(-0.5);
     const int above = exprs_.apply(ValueOp::less, {begin, coordinate});

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "graph/pointwise.h"
@@ -10,6 +11,7 @@
 #include "loopnest/graph_reader.h"
 
 namespace warploom::loopnest {
+using graph::kAbsent;
 using graph::Node, graph::OpKind, graph::TensorId;
 
 namespace {
@@ -24,9 +26,9 @@ std::optional<GraphReader::Operands> GraphReader::read_operands(const Node& node
                                                                 const Coordinates& at) {
   std::vector<size_t> order;
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    if (node.inputs[i] != graph::kAbsent) order.push_back(i);
-  std::ranges::stable_sort(
-      order, {}, [&](size_t i) { return reductions_[static_cast<size_t>(node.inputs[i])]; });
+    if (node.inputs[i] != kAbsent) order.push_back(i);
+  std::ranges::stable_sort(order, {},
+                           [&](size_t i) { return reductions_[as_size(node.inputs[i])]; });
   std::vector<MaybeValue> read_values(node.inputs.size());
   for (const size_t i : order) {
     const auto place = source_of(node, i, at);
@@ -49,7 +51,7 @@ GraphReader::MaybeValue GraphReader::read_pointwise(const Node& node, TensorId i
   if (!operands) return std::nullopt;
   if (needs_integers(node, *expression, *operands, to)) {
     for (size_t i = 0; i < operands->size(); ++i) {
-      if (node.inputs[i] == graph::kAbsent) continue;
+      if (node.inputs[i] == kAbsent) continue;
       int& operand = (*operands)[i];
       operand = exprs_.to_integer(operand, input(node, i).dtype);
     }

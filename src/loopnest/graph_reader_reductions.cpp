@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 #include "base/dtype.h"
 #include "base/value_op.h"
@@ -73,7 +74,7 @@ std::optional<Coordinates> GraphReader::coordinates_read_before(TensorId id, con
 }
 
 bool GraphReader::matches(const Coordinates& at, const Pattern& pattern, const Shape& shape) const {
-  const std::vector<size_t> used = stepped_axes(at);
+  const auto used = stepped_axes(at);
   const auto in_one_dimension = [&](size_t axis) { return std::ranges::count(used, axis) == 1; };
   for (size_t d = 0; d < at.size(); ++d) {
     if (!pattern.whole[d]) {
@@ -99,7 +100,7 @@ GraphReader::MaybeValue GraphReader::read_scan(const Node& node, const Coordinat
   });
   const MaybeValue operand = from ? read(node.inputs[0], *from) : std::nullopt;
   if (size == 1 || !operand) return operand;
-  const std::vector<size_t> axes = stepped_axes(at[dim]);
+  const auto axes = stepped_axes(at[dim]);
   const auto [low, high] = nest_.range(at[dim]);
   const bool from_its_end = reverse ? high + 1 == size : low == 0;
   if (axes.size() != 1 || low < 0 || high >= size || !from_its_end) return std::nullopt;
@@ -146,7 +147,7 @@ GraphReader::MaybeValue GraphReader::read_convolution(const Node& node, const Co
   const MaybeValue x = read_padded(node.inputs[0], *from, 0);
   const MaybeValue w = x ? read(node.inputs[1], weight) : std::nullopt;
   if (!w) return std::nullopt;
-  const std::vector<size_t> summed = stepped_axes(std::span(weight).subspan(kChannels));
+  const auto summed = stepped_axes(std::span(weight).subspan(kChannels));
   return exprs_.reduce(ValueOp::add, exprs_.product(*x, *w), summed);
 }
 

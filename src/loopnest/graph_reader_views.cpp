@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "graph/graph.h"
@@ -75,13 +76,13 @@ GraphReader::MaybeValue GraphReader::read_view(const Node& node, const Coordinat
       add(scaled, at[d]);
       flat = scaled;
     }
-    const auto first = from.begin() + static_cast<ptrdiff_t>(group.from);
-    const auto last = from.begin() + static_cast<ptrdiff_t>(group.from_end);
+    const auto first = from.begin() + as_int64(group.from);
+    const auto last = from.begin() + as_int64(group.from_end);
     const auto digits = axes_.digits(flat, Shape(first, last));
     // Where it cuts axes unevenly, a stored tensor is the same memory under another shape.
     if (!digits && !split_requested() && is_stored(id)) return load_reshaped(id, at, to);
     if (!digits) return std::nullopt;
-    std::ranges::copy(*digits, out.begin() + static_cast<ptrdiff_t>(group.from));
+    std::ranges::copy(*digits, out.begin() + as_int64(group.from));
   }
   return read(id, out);
 }
@@ -152,7 +153,7 @@ bool GraphReader::lies_apart(TensorId id, const Coordinates& at) const {
 // Of a tensor that is stored, by indices that are.
 GraphReader::MaybeValue GraphReader::read_gather(const Node& node, const Coordinates& at) {
   const TensorId data = node.inputs[0];
-  const graph::Tensor& indices = input(node, 1);
+  const auto& indices = input(node, 1);
   const graph::NodeContext context{graph_, node};
   const size_t rank = input(node, 0).shape.size();
   const size_t axis = context.axis(rank);
@@ -169,7 +170,7 @@ GraphReader::MaybeValue GraphReader::read_gather(const Node& node, const Coordin
   const Shape steps = graph::strides_of(indices.shape);
   for (size_t d = 0; d < steps.size(); ++d) add(load.at[axis], (*place)[d], steps[d]);
   load.gather_indices = {indices.name, indices.dtype, {graph::element_count(indices.shape)}};
-  load.gather_dim = static_cast<int>(axis);
+  load.gather_dim = as_int(axis);
   load.in_bounds = false;
   return exprs_.load(std::move(load));
 }

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/rows.h"
 #include "base/value_op.h"
@@ -17,6 +18,8 @@
 #include "tile/program.h"
 
 namespace warploom::loopnest {
+using tile::ReduceOp;
+
 bool Expr::same(const Expr& other) const {
   const auto fields = [](const Expr& e) {
     return std::tie(e.kind, e.load, e.at, e.op, e.dtype, e.operands, e.axes, e.reverse, e.integers);
@@ -32,10 +35,10 @@ size_t Expr::hash() const {
     hash = (hash ^ std::hash<decltype(number)>()(number)) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 32;
   };
-  add(static_cast<int>(kind));
+  add(as_int(kind));
   add(load);
-  add(static_cast<int>(op));
-  add(static_cast<int>(dtype));
+  add(as_int(op));
+  add(as_int(dtype));
   add(std::bit_cast<uint64_t>(value));
   add(at.begin);
   for (const int64_t step : at.steps) add(step);
@@ -52,7 +55,7 @@ bool Access::uses(size_t axis) const {
 std::optional<size_t> Access::dim_of(size_t axis) const {
   const auto steps = [&](const Affine& c) { return c.steps[axis] != 0; };
   if (std::ranges::count_if(at, steps) != 1) return std::nullopt;
-  return static_cast<size_t>(std::ranges::find_if(at, steps) - at.begin());
+  return as_size(std::ranges::find_if(at, steps) - at.begin());
 }
 
 int64_t Access::stride(size_t axis) const {
@@ -62,11 +65,11 @@ int64_t Access::stride(size_t axis) const {
 }
 
 void Access::erase(size_t dim) {
-  const auto where = static_cast<ptrdiff_t>(dim);
+  const auto where = as_int64(dim);
   shape.erase(shape.begin() + where);
   strides.erase(strides.begin() + where);
   at.erase(at.begin() + where);
-  if (gather_dim > static_cast<int>(dim)) --gather_dim;
+  if (gather_dim > as_int(dim)) --gather_dim;
 }
 
 std::vector<bool> LoopNest::reduced() const {
@@ -131,7 +134,7 @@ double magnitude_of_reduce(const LoopNest& nest, const Expr& reduce, double oper
   if (reduce.op == ValueOp::mul) return HUGE_VAL;
   if (reduce.op != ValueOp::add) return operand;
   double bound = operand;
-  for (const size_t axis : reduce.axes) bound *= static_cast<double>(nest.axes[axis]);
+  for (const size_t axis : reduce.axes) bound *= as_double(nest.axes[axis]);
   return bound;
 }
 
@@ -147,7 +150,7 @@ double magnitude_of(const LoopNest& nest, const Expr& of, const std::vector<doub
     case Kind::constant: return std::abs(of.value);
     case Kind::index: {
       const auto [low, high] = nest.range(of.at);
-      return static_cast<double>(std::max(std::abs(low), std::abs(high)));
+      return as_double(std::max(std::abs(low), std::abs(high)));
     }
     case Kind::load: return bits_of(nest.load_of(of).dtype) == 8 ? 255 : HUGE_VAL;
     case Kind::reduce: return magnitude_of_reduce(nest, of, operands[0]);
@@ -163,8 +166,7 @@ double LoopNest::largest_magnitude(int id) const {
   std::vector<double> known;  // of the values up to this one, operands before users
   for (int v = 0; v <= id; ++v) {
     std::vector<double> operands;
-    for (const int operand : value(v).operands)
-      operands.push_back(known[static_cast<size_t>(operand)]);
+    for (const int operand : value(v).operands) operands.push_back(known[as_size(operand)]);
     const double bound = magnitude_of(*this, value(v), operands);
     known.push_back(bound < HUGE_VAL ? bound : HUGE_VAL);  // 0 · ∞ is no number
   }
@@ -176,7 +178,7 @@ double identity_of(ValueOp op) {
   return reduction ? tile::reduction_of(*reduction).identity : 1;  // that of a product
 }
 
-std::optional<tile::ReduceOp> reduce_op(ValueOp op) {
-  return row_where<tile::ReduceOp>(tile::kReductions, op, &tile::Reduction::combine);
+std::optional<ReduceOp> reduce_op(ValueOp op) {
+  return row_where<ReduceOp>(tile::kReductions, op, &tile::Reduction::combine);
 }
 }  // namespace warploom::loopnest

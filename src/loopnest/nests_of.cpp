@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
 #include "loopnest/axis_builder.h"
@@ -41,7 +42,7 @@ const Node* concat_behind(const Graph& graph, TensorId id, std::set<TensorId>& s
   if (!seen.insert(id).second) return nullptr;
   const int producer = graph.producer(id);
   if (producer < 0) return nullptr;
-  const Node& node = graph.nodes[static_cast<size_t>(producer)];
+  const Node& node = graph.nodes[as_size(producer)];
   if (node.op == OpKind::Concat) return &node;
   if (class_of(node.op) != OpClass::pointwise) return nullptr;
   for (const TensorId from : node.inputs) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 
@@ -50,29 +51,28 @@ void complete(LoopNest& nest) {
 // By value: whether an output is made of it.
 std::vector<bool> needed_values(const LoopNest& nest) {
   std::vector<bool> needed(nest.values.size(), false);
-  for (const LoopNest::Output& output : nest.outputs)
-    needed[static_cast<size_t>(output.value)] = true;
+  for (const LoopNest::Output& output : nest.outputs) needed[as_size(output.value)] = true;
   for (size_t v = nest.values.size(); v-- > 0;) {
     if (!needed[v]) continue;
-    for (const int operand : nest.values[v].operands) needed[static_cast<size_t>(operand)] = true;
+    for (const int operand : nest.values[v].operands) needed[as_size(operand)] = true;
   }
   return needed;
 }
 
 void drop_unused(LoopNest& nest) {
-  const std::vector<bool> needed = needed_values(nest);
+  const auto needed = needed_values(nest);
   std::vector<int> renamed(nest.values.size());
-  const auto rename = [&](int& id) { id = renamed[static_cast<size_t>(id)]; };
+  const auto rename = [&](int& id) { id = renamed[as_size(id)]; };
   std::vector<Access> loads;
   std::vector<Expr> values;
   for (size_t v = 0; v < nest.values.size(); ++v) {
     if (!needed[v]) continue;
     Expr& value = nest.values[v];
-    renamed[v] = static_cast<int>(values.size());
+    renamed[v] = as_int(values.size());
     std::ranges::for_each(value.operands, rename);
     if (value.kind == Kind::load) {
-      loads.push_back(std::move(nest.loads[static_cast<size_t>(value.load)]));
-      value.load = static_cast<int>(loads.size()) - 1;
+      loads.push_back(std::move(nest.loads[as_size(value.load)]));
+      value.load = as_int(loads.size()) - 1;
     }
     values.push_back(std::move(value));
   }
@@ -97,7 +97,7 @@ struct AxisPair {
 };
 
 void erase_axis(Affine& affine, size_t axis) {
-  affine.steps.erase(affine.steps.begin() + static_cast<ptrdiff_t>(axis));
+  affine.steps.erase(affine.steps.begin() + as_int64(axis));
 }
 
 // The dimension of an access whose coordinate is the index along an axis, and whose size is that of
@@ -151,7 +151,7 @@ void merge(Access& access, const AxisPair& axes) {
 
 void merge(Expr& value, const AxisPair& axes) {
   erase_axis(value.at, axes.outer);
-  value.varies.erase(value.varies.begin() + static_cast<ptrdiff_t>(axes.outer));
+  value.varies.erase(value.varies.begin() + as_int64(axes.outer));
   std::erase(value.axes, axes.outer);
   for (size_t& axis : value.axes)
     if (axis > axes.outer) --axis;
@@ -161,7 +161,7 @@ void merge(Expr& value, const AxisPair& axes) {
 void merge_axes(LoopNest& nest, size_t outer) {
   const AxisPair axes(nest, outer);
   if (axes.outer_size > kLongestAxis / std::max<int64_t>(axes.inner_size, 1)) return;
-  const std::vector<Access*> accesses = accesses_of(nest);
+  const auto accesses = accesses_of(nest);
   for (const Access* const access : accesses)
     if (!can_merge(*access, axes)) return;
   for (const Expr& value : nest.values)
@@ -169,7 +169,7 @@ void merge_axes(LoopNest& nest, size_t outer) {
   for (Access* const access : accesses) merge(*access, axes);
   for (Expr& value : nest.values) merge(value, axes);
   nest.axes[axes.inner()] *= axes.outer_size;
-  nest.axes.erase(nest.axes.begin() + static_cast<ptrdiff_t>(outer));
+  nest.axes.erase(nest.axes.begin() + as_int64(outer));
 }
 
 // Whether a coordinate may leave its dimension, or goes backwards, or is looked up.
@@ -210,7 +210,7 @@ void one_dimension_an_axis(Access& access, const LoopNest& nest, bool is_output)
   for (size_t a = 0; a < rank; ++a)
     if (strides[a] != 0) add_dimension(plain, nest.axes[a], strides[a], along(a, rank));
   for (const size_t d : others) {
-    if (access.is_gather_dim(d)) plain.gather_dim = static_cast<int>(plain.at.size());
+    if (access.is_gather_dim(d)) plain.gather_dim = as_int(plain.at.size());
     add_dimension(plain, access.shape[d], access.strides[d], access.at[d]);
   }
   access = std::move(plain);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 #include <vector>
+#include "base/casts.h"
 #include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 #include "loopnest/row_reader.h"
@@ -15,7 +16,7 @@ namespace {
 bool is_plain(const Access& access) {
   std::set<size_t> axes;
   for (const Affine& dim : access.at) {
-    const std::vector<size_t> stepped = stepped_axes(dim);
+    const auto stepped = stepped_axes(dim);
     if (stepped.empty()) continue;
     const bool is_an_axis = stepped.size() == 1 && dim.steps[stepped[0]] == 1;
     if (!is_an_axis || !axes.insert(stepped[0]).second) return false;
@@ -25,7 +26,7 @@ bool is_plain(const Access& access) {
 
 size_t count_used(const Access& access, const std::vector<size_t>& axes) {
   const auto used = [&](size_t axis) { return access.uses(axis); };
-  return static_cast<size_t>(std::ranges::count_if(axes, used));
+  return as_size(std::ranges::count_if(axes, used));
 }
 
 // Whether all reductions go over the row, by operations that kernels combine by.
@@ -47,7 +48,7 @@ bool is_written_by_rows(const RowReduction& rows, const Access& place) {
 
 bool find_row_axes(RowReduction& rows) {
   const LoopNest& nest = rows.nest;
-  const std::vector<bool> reduced = nest.reduced();
+  const auto reduced = nest.reduced();
   for (size_t i = 0; i < nest.axes.size(); ++i) (reduced[i] ? rows.row : rows.outer).push_back(i);
   const bool no_elements = std::ranges::count(nest.axes, 0) > 0;
   const bool empty = rows.row.empty() || no_elements;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <vector>
+#include "base/casts.h"
 #include "loopnest/loop_nest.h"
 #include "loopnest/row_reader.h"
 #include "loopnest/row_reduction.h"
@@ -31,9 +32,9 @@ class PassPlanner {
     for (size_t t = 0; t < rows_.terms.size(); ++t) {
       const RowTerm& term = rows_.terms[t];
       if (term.kind != Kind::reduce) continue;
-      const size_t pass = static_cast<size_t>(term.pass) - 1;
+      const size_t pass = as_size(term.pass) - 1;
       rows_.passes.resize(std::max(rows_.passes.size(), pass + 1));
-      rows_.passes[pass].reduces.push_back(static_cast<int>(t));
+      rows_.passes[pass].reduces.push_back(as_int(t));
     }
     rows_.passes.emplace_back();
   }
@@ -45,7 +46,7 @@ class PassPlanner {
   }
 
   void mark_computed(int term, size_t pass) {
-    size_t& first = first_[static_cast<size_t>(term)];
+    size_t& first = first_[as_size(term)];
     if (!rows_.term(term).along_row || first <= pass) return;
     first = pass;
     for (const int operand : rows_.term(term).operands) mark_computed(operand, pass);
@@ -63,7 +64,7 @@ class PassPlanner {
   void add_known(int term, size_t pass, std::set<int>& kept, std::set<int>& seen) const {
     const RowTerm& of = rows_.term(term);
     if (!of.along_row || of.kind == Kind::index || !seen.insert(term).second) return;
-    if (first_[static_cast<size_t>(term)] <= pass) {
+    if (first_[as_size(term)] <= pass) {
       kept.insert(term);
       return;
     }
@@ -79,7 +80,7 @@ class PassPlanner {
       const auto old = before.find(term);
       sets[term] = old == before.end() ? kNone : old->second;
     }
-    std::vector<int> computed = rows_.passes[pass].roots(rows_);
+    auto computed = rows_.passes[pass].roots(rows_);
     computed.insert(computed.end(), kept.begin(), kept.end());
     std::set<int> at_hand;
     for (const auto& [term, set] : before) at_hand.insert(term);

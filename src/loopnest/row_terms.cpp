@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/value_op.h"
 #include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
@@ -17,10 +18,10 @@ int add_term(RowReduction& rows, Expr value) {
   constexpr int kMany = 1 << 20;  // nodes
   const auto old =
       std::ranges::find_if(rows.terms, [&](const RowTerm& term) { return term.same(value); });
-  if (old != rows.terms.end()) return static_cast<int>(old - rows.terms.begin());
+  if (old != rows.terms.end()) return as_int(old - rows.terms.begin());
   RowTerm term{std::move(value)};
   for (const int operand : term.operands) {
-    RowTerm& from = rows.terms[static_cast<size_t>(operand)];
+    RowTerm& from = rows.terms[as_size(operand)];
     ++from.uses;
     term.pass = std::max(term.pass, from.pass);
     if (term.kind == Kind::apply) term.nodes = std::min(term.nodes + from.nodes, kMany);
@@ -28,7 +29,7 @@ int add_term(RowReduction& rows, Expr value) {
   if (term.kind == Kind::reduce) ++term.pass;
   for (const size_t axis : rows.row) term.along_row = term.along_row || term.varies[axis];
   rows.terms.push_back(std::move(term));
-  return static_cast<int>(rows.terms.size()) - 1;
+  return as_int(rows.terms.size()) - 1;
 }
 
 // Makes a division by one number a row, or by a constant, a multiplication.
@@ -48,7 +49,7 @@ void multiply_by_reciprocal(RowReduction& rows, Expr& value) {
 std::vector<int> users_of(const LoopNest& nest) {
   std::vector<int> users(nest.values.size());
   for (const Expr& value : nest.values)
-    for (const int operand : value.operands) ++users[static_cast<size_t>(operand)];
+    for (const int operand : value.operands) ++users[as_size(operand)];
   return users;
 }
 
@@ -62,18 +63,18 @@ bool is_index_beyond_tiles(const RowReduction& rows, const Expr& value) {
 
 bool find_row_terms(RowReduction& rows) {
   std::vector<int> term_of;  // by value
-  const std::vector<int> users = users_of(rows.nest);
+  const auto users = users_of(rows.nest);
   for (size_t v = 0; v < rows.nest.values.size(); ++v) {
     Expr value = rows.nest.values[v];
     if (is_index_beyond_tiles(rows, value)) return false;
-    for (int& operand : value.operands) operand = term_of[static_cast<size_t>(operand)];
+    for (int& operand : value.operands) operand = term_of[as_size(operand)];
     multiply_by_reciprocal(rows, value);
     // What is rounded last, is when it is stored.
     const bool is_rounded_by_store = value.kind == Kind::round && users[v] == 0;
     term_of.push_back(is_rounded_by_store ? value.operands[0] : add_term(rows, std::move(value)));
   }
   for (const LoopNest::Output& output : rows.nest.outputs)
-    rows.results.push_back(term_of[static_cast<size_t>(output.value)]);
+    rows.results.push_back(term_of[as_size(output.value)]);
   return true;
 }
 }  // namespace warploom::loopnest

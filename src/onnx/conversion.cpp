@@ -22,16 +22,19 @@
 
 namespace warploom::onnx_import {
 namespace {
+using onnx::AttributeProto;
+using onnx::NodeProto;
+
 constexpr int64_t kPresent = 13;  // the operator set that converted nodes are of
 constexpr int64_t kHelper = 21;   // and the nodes put beside them
 
 class Rewriting {
  public:
-  Rewriting(onnx::NodeProto of, const std::function<std::string(const std::string&)>& fresh,
+  Rewriting(NodeProto of, const std::function<std::string(const std::string&)>& fresh,
             std::string where)
       : node(std::move(of)), place(std::move(where)), fresh_(fresh) {}
 
-  onnx::NodeProto node;
+  NodeProto node;
   std::string place;
   std::vector<VersionedNode> before;
   std::vector<VersionedNode> behind;
@@ -62,7 +65,7 @@ class Rewriting {
   std::string make(std::string_view op, const std::vector<std::string>& inputs,
                    const std::string& what,
                    const std::vector<onnx::AttributeProto>& attributes = {}) {
-    onnx::NodeProto made = node_of(op, inputs, name(what), attributes);
+    NodeProto made = node_of(op, inputs, name(what), attributes);
     before.push_back({made, kHelper});
     return made.output(0);
   }
@@ -90,10 +93,10 @@ class Rewriting {
   }
 
  private:
-  static onnx::NodeProto node_of(std::string_view op, const std::vector<std::string>& inputs,
-                                 const std::string& output,
-                                 const std::vector<onnx::AttributeProto>& attributes) {
-    onnx::NodeProto made;
+  static NodeProto node_of(std::string_view op, const std::vector<std::string>& inputs,
+                           const std::string& output,
+                           const std::vector<AttributeProto>& attributes) {
+    NodeProto made;
     made.set_op_type(std::string(op));
     made.set_name(output);
     for (const std::string& input : inputs) made.add_input(input);
@@ -105,18 +108,18 @@ class Rewriting {
   const std::function<std::string(const std::string&)>& fresh_;
 };
 
-onnx::AttributeProto integer(const std::string& name, int64_t value) {
-  onnx::AttributeProto attribute;
+AttributeProto integer(const std::string& name, int64_t value) {
+  AttributeProto attribute;
   attribute.set_name(name);
-  attribute.set_type(onnx::AttributeProto::INT);
+  attribute.set_type(AttributeProto::INT);
   attribute.set_i(value);
   return attribute;
 }
 
-onnx::AttributeProto text(const std::string& name, const std::string& value) {
-  onnx::AttributeProto attribute;
+AttributeProto text(const std::string& name, const std::string& value) {
+  AttributeProto attribute;
   attribute.set_name(name);
-  attribute.set_type(onnx::AttributeProto::STRING);
+  attribute.set_type(AttributeProto::STRING);
   attribute.set_s(value);
   return attribute;
 }

@@ -16,7 +16,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 #include "base/error.h"
 #include "base/nearest.h"
@@ -25,6 +24,9 @@
 
 namespace warploom::onnx_import {
 namespace {
+using onnx::GraphProto;
+using onnx::ModelProto;
+using onnx::ValueInfoProto;
 using Dim = onnx::TensorShapeProto::Dimension;
 
 bool is_open(const Dim& dim) {
@@ -32,31 +34,31 @@ bool is_open(const Dim& dim) {
 }
 
 // The inputs of a model that are to be given: a default value has a shape.
-std::vector<const onnx::ValueInfoProto*> given_inputs(const onnx::GraphProto& graph) {
+std::vector<const ValueInfoProto*> given_inputs(const GraphProto& graph) {
   std::set<std::string> constants;
   for (const auto& initializer : graph.initializer()) constants.insert(initializer.name());
-  std::vector<const onnx::ValueInfoProto*> inputs;
+  std::vector<const ValueInfoProto*> inputs;
   for (const auto& input : graph.input())
     if (input.type().has_tensor_type() && !constants.contains(input.name()))
       inputs.push_back(&input);
   return inputs;
 }
 
-std::string place_name(const onnx::ValueInfoProto& input, int axis) {
+std::string place_name(const ValueInfoProto& input, int axis) {
   return fmt::format("{}.{}", input.name(), axis);
 }
 
 // What --dim calls an open dimension.
-std::string name_of(const onnx::ValueInfoProto& input, int axis) {
+std::string name_of(const ValueInfoProto& input, int axis) {
   const Dim& dim = input.type().tensor_type().shape().dim(axis);
   const bool is_named = dim.has_dim_param() && !dim.dim_param().empty();
   return is_named ? dim.dim_param() : place_name(input, axis);
 }
 
 // The names of all open dimensions, each once, in the order of the inputs.
-std::vector<std::string> open_dims(const onnx::GraphProto& graph) {
+std::vector<std::string> open_dims(const GraphProto& graph) {
   std::vector<std::string> names;
-  for (const onnx::ValueInfoProto* input : given_inputs(graph)) {
+  for (const ValueInfoProto* input : given_inputs(graph)) {
     const auto& shape = input->type().tensor_type().shape();
     for (int axis = 0; axis < shape.dim_size(); ++axis) {
       if (!is_open(shape.dim(axis))) continue;
@@ -67,21 +69,21 @@ std::vector<std::string> open_dims(const onnx::GraphProto& graph) {
   return names;
 }
 
-void set_named(onnx::ValueInfoProto& value, const std::string& name, int64_t size) {
+void set_named(ValueInfoProto& value, const std::string& name, int64_t size) {
   if (!value.type().has_tensor_type() || !value.type().tensor_type().has_shape()) return;
   for (Dim& dim : *value.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
     if (dim.dim_param() == name && is_open(dim)) dim.set_dim_value(size);
 }
 
-void set_everywhere(onnx::GraphProto& graph, const std::string& name, int64_t size) {
+void set_everywhere(GraphProto& graph, const std::string& name, int64_t size) {
   for (auto* values : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
-    for (onnx::ValueInfoProto& value : *values) set_named(value, name, size);
+    for (ValueInfoProto& value : *values) set_named(value, name, size);
   for (onnx::NodeProto& node : *graph.mutable_node())
-    for_subgraphs(node, [&](onnx::GraphProto& inner) { set_everywhere(inner, name, size); });
+    for_subgraphs(node, [&](GraphProto& inner) { set_everywhere(inner, name, size); });
 }
 
-void set_at(onnx::GraphProto& graph, const std::string& name, int64_t size) {
-  for (onnx::ValueInfoProto& input : *graph.mutable_input()) {
+void set_at(GraphProto& graph, const std::string& name, int64_t size) {
+  for (ValueInfoProto& input : *graph.mutable_input()) {
     auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
     for (int axis = 0; axis < shape.dim_size(); ++axis)
       if (is_open(shape.dim(axis)) && place_name(input, axis) == name)
@@ -130,7 +132,7 @@ Result<Binding> binding_of(const std::string& said) {
   wrong.expected = "NAME=SIZE or INPUT.AXIS=SIZE, with a whole number of 0 or more";
   wrong.found = said;
   wrong.remedy = "name a dimension and its size: --dim batch=4";
-  return fail(std::move(wrong));
+  return fail(wrong);
 }
 
 Error no_such_dim(const std::string& said, const std::string& name,
@@ -151,12 +153,12 @@ Error no_such_dim(const std::string& said, const std::string& name,
 }
 }  // namespace
 
-Status bind_dims(onnx::ModelProto& model, const std::vector<std::string>& sizes) {
-  onnx::GraphProto& graph = *model.mutable_graph();
-  const std::vector<std::string> open = open_dims(graph);
+Status bind_dims(ModelProto& model, const std::vector<std::string>& sizes) {
+  GraphProto& graph = *model.mutable_graph();
+  const auto open = open_dims(graph);
   // By place, also those that have a name: "x.0" may be "batch".
   std::map<std::string, std::string> named;
-  for (const onnx::ValueInfoProto* input : given_inputs(graph)) {
+  for (const ValueInfoProto* input : given_inputs(graph)) {
     const auto& shape = input->type().tensor_type().shape();
     for (int axis = 0; axis < shape.dim_size(); ++axis)
       if (is_open(shape.dim(axis))) named.emplace(place_name(*input, axis), name_of(*input, axis));
@@ -175,7 +177,7 @@ Status bind_dims(onnx::ModelProto& model, const std::vector<std::string>& sizes)
       error.expected = std::to_string(known->second);
       error.found = std::to_string(binding.size);
       error.remedy = "give it one";
-      return fail(std::move(error));
+      return fail(error);
     }
     set_everywhere(graph, name, binding.size);
     set_at(graph, name, binding.size);
@@ -183,10 +185,10 @@ Status bind_dims(onnx::ModelProto& model, const std::vector<std::string>& sizes)
   return ok();
 }
 
-Status all_dims_known(const onnx::ModelProto& model, const Source& source) {
-  const std::vector<std::string> open = open_dims(model.graph());
+Status all_dims_known(const ModelProto& model, const Source& source) {
+  const auto open = open_dims(model.graph());
   if (open.empty()) return ok();
-  for (const onnx::ValueInfoProto* input : given_inputs(model.graph())) {
+  for (const ValueInfoProto* input : given_inputs(model.graph())) {
     const auto& shape = input->type().tensor_type().shape();
     for (int axis = 0; axis < shape.dim_size(); ++axis) {
       if (!is_open(shape.dim(axis))) continue;
@@ -197,7 +199,7 @@ Status all_dims_known(const onnx::ModelProto& model, const Source& source) {
       error.expected = "a size for " + listed(open);
       error.found = fmt::format("'{}' for axis {}", name_of(*input, axis), axis);
       error.remedy = fmt::format("give {}: {}", one ? "it" : "them", flags_for(open));
-      return fail(std::move(error));
+      return fail(error);
     }
   }
   return ok();

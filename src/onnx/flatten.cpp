@@ -13,12 +13,19 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/rows.h"
 #include "onnx/model.h"
 
 namespace warploom::onnx_import {
 namespace {
+using onnx::AttributeProto;
+using onnx::FunctionProto;
+using onnx::GraphProto;
+using onnx::ModelProto;
+using onnx::NodeProto;
+
 constexpr size_t kMostNodes = 1 << 18;
 constexpr size_t kDeepestCalls = 200;
 
@@ -45,10 +52,10 @@ std::string plain_domain(const std::string& domain) {
 // references to the call's.
 struct Renaming {
   Names names;
-  const std::map<std::string, const onnx::AttributeProto*>* attributes = nullptr;
+  const std::map<std::string, const AttributeProto*>* attributes = nullptr;
 };
 
-void rename_node(onnx::NodeProto& node, const Renaming& how);
+void rename_node(NodeProto& node, const Renaming& how);
 
 std::string renamed(const std::string& name, const Names& names) {
   const auto found = names.find(name);
@@ -56,7 +63,7 @@ std::string renamed(const std::string& name, const Names& names) {
 }
 
 // Names that a graph defines itself are its own; the others are those around it.
-void rename_graph(onnx::GraphProto& graph, Renaming how) {
+void rename_graph(GraphProto& graph, Renaming how) {
   for (const auto& input : graph.input()) how.names.erase(input.name());
   for (const auto& initializer : graph.initializer()) how.names.erase(initializer.name());
   for (const auto& node : graph.node())
@@ -66,9 +73,9 @@ void rename_graph(onnx::GraphProto& graph, Renaming how) {
 }
 
 // Those that refer to an attribute of the call become that attribute under their own name, or go.
-void replace_references(onnx::NodeProto& node, const Renaming& how) {
+void replace_references(NodeProto& node, const Renaming& how) {
   if (how.attributes == nullptr) return;
-  google::protobuf::RepeatedPtrField<onnx::AttributeProto> kept;
+  google::protobuf::RepeatedPtrField<AttributeProto> kept;
   for (auto& attribute : *node.mutable_attribute()) {
     if (attribute.ref_attr_name().empty()) {
       *kept.Add() = std::move(attribute);
@@ -76,22 +83,22 @@ void replace_references(onnx::NodeProto& node, const Renaming& how) {
     }
     const auto given = how.attributes->find(attribute.ref_attr_name());
     if (given == how.attributes->end()) continue;
-    onnx::AttributeProto& own = *kept.Add();
+    AttributeProto& own = *kept.Add();
     own = *given->second;
     own.set_name(attribute.name());
   }
   node.mutable_attribute()->Swap(&kept);
 }
 
-void rename_node(onnx::NodeProto& node, const Renaming& how) {
+void rename_node(NodeProto& node, const Renaming& how) {
   for (std::string& input : *node.mutable_input()) input = renamed(input, how.names);
   for (std::string& output : *node.mutable_output()) output = renamed(output, how.names);
   replace_references(node, how);
-  for_subgraphs(node, [&](onnx::GraphProto& graph) { rename_graph(graph, how); });
+  for_subgraphs(node, [&](GraphProto& graph) { rename_graph(graph, how); });
 }
 
-onnx::NodeProto identity(const std::string& from, const std::string& to) {
-  onnx::NodeProto node;
+NodeProto identity(const std::string& from, const std::string& to) {
+  NodeProto node;
   node.set_op_type("Identity");
   node.set_name(to);
   node.add_input(from);
@@ -99,13 +106,13 @@ onnx::NodeProto identity(const std::string& from, const std::string& to) {
   return node;
 }
 
-std::string name_of(const onnx::NodeProto& node) {
+std::string name_of(const NodeProto& node) {
   if (!node.name().empty()) return node.name();
   const bool has_output = node.output_size() > 0 && !node.output(0).empty();
   return has_output ? node.output(0) : node.op_type();
 }
 
-const onnx::AttributeProto* attribute_of(const onnx::NodeProto& node, std::string_view name) {
+const AttributeProto* attribute_of(const NodeProto& node, std::string_view name) {
   for (const auto& attribute : node.attribute())
     if (attribute.name() == name) return &attribute;
   return nullptr;
@@ -113,13 +120,13 @@ const onnx::AttributeProto* attribute_of(const onnx::NodeProto& node, std::strin
 
 class Flattener {
  public:
-  Flattener(const onnx::ModelProto& model, int64_t opset, const Source& source, const Known& known)
+  Flattener(const ModelProto& model, int64_t opset, const Source& source, const Known& known)
       : model_(model), opset_(opset), source_(source), known_(known) {
     for (const auto& function : model.functions()) {
       const std::string domain = plain_domain(function.domain());
       functions_.emplace(FunctionKey{domain, function.name(), function.overload()}, &function);
     }
-    const onnx::GraphProto& graph = model.graph();
+    const GraphProto& graph = model.graph();
     for (const auto& input : graph.input()) names_.insert(input.name());
     for (const auto& output : graph.output()) names_.insert(output.name());
     for (const auto& node : graph.node()) {
@@ -133,7 +140,7 @@ class Flattener {
   }
 
   Result<FlatModel> run() {
-    if (functions_.size() < static_cast<size_t>(model_.functions_size()))
+    if (functions_.size() < as_size(model_.functions_size()))
       return fail({ErrorCode::kOnnxName, "two functions have one name", source_.place,
                    "one function of each domain, name and overload"});
     for (const auto& node : model_.graph().node()) WARPLOOM_CHECK(add({node, opset_}));
@@ -141,7 +148,7 @@ class Flattener {
   }
 
  private:
-  std::string at(const onnx::NodeProto& node) const {
+  std::string at(const NodeProto& node) const {
     return fmt::format("{} ({})", place_of(source_, "node", name_of(node)), node.op_type());
   }
 
@@ -155,7 +162,7 @@ class Flattener {
     if (flat_.nodes.size() >= kMostNodes)
       return fail({ErrorCode::kOnnxTooLarge, "functions within functions come to too many nodes",
                    source_.place, fmt::format("at most {}", kMostNodes)});
-    const onnx::NodeProto& proto = node.proto;
+    const NodeProto& proto = node.proto;
     const std::string domain = plain_domain(proto.domain());
     const FunctionKey key{domain, proto.op_type(), proto.overload()};
     if (const auto function = functions_.find(key); function != functions_.end())
@@ -169,9 +176,9 @@ class Flattener {
   }
 
   // What the call gives a function's attributes, or else the function itself.
-  Result<std::map<std::string, const onnx::AttributeProto*>> attributes_of(
-      const onnx::NodeProto& node, const onnx::FunctionProto& function) const {
-    std::map<std::string, const onnx::AttributeProto*> attributes;
+  Result<std::map<std::string, const AttributeProto*>> attributes_of(
+      const NodeProto& node, const FunctionProto& function) const {
+    std::map<std::string, const AttributeProto*> attributes;
     const auto& without_default = function.attribute();
     std::vector<std::string> known(without_default.begin(), without_default.end());
     for (const auto& attribute : function.attribute_proto()) {
@@ -185,14 +192,14 @@ class Flattener {
         error.place = at(node);
         error.expected = known.empty() ? "no attributes" : listed(known);
         error.found = attribute.name();
-        return fail(std::move(error));
+        return fail(error);
       }
       attributes[attribute.name()] = &attribute;
     }
     return attributes;
   }
 
-  Result<int64_t> opset_of(const onnx::FunctionProto& function) const {
+  Result<int64_t> opset_of(const FunctionProto& function) const {
     for (const auto& import : function.opset_import()) {
       if (!is_default_domain(import.domain())) continue;
       WARPLOOM_CHECK(
@@ -202,14 +209,14 @@ class Flattener {
     return opset_;
   }
 
-  Status check_call(const onnx::NodeProto& node, const FunctionKey& key,
-                    const onnx::FunctionProto& function) const {
+  Status check_call(const NodeProto& node, const FunctionKey& key,
+                    const FunctionProto& function) const {
     if (contains(calls_, key) || calls_.size() >= kDeepestCalls) {
       Error error{ErrorCode::kOnnxCyclic, "a function calls itself", at(node)};
       error.expected = "functions that call only others";
       error.found = listed(calls_, &FunctionKey::text, " → ") + " → " + key.text();
       error.remedy = "write the recursion out, as ONNX has none";
-      return fail(std::move(error));
+      return fail(error);
     }
     const int inputs = function.input_size();
     const int outputs = function.output_size();
@@ -217,7 +224,7 @@ class Flattener {
     Error error{ErrorCode::kOnnxName, "a call does not fit its function", at(node)};
     error.expected = fmt::format("at most {} inputs and {} outputs", inputs, outputs);
     error.found = fmt::format("{} and {}", node.input_size(), node.output_size());
-    return fail(std::move(error));
+    return fail(error);
   }
 
   // A new name for a tensor within a body, where it has none yet.
@@ -226,8 +233,7 @@ class Flattener {
     how.names[name] = fresh(prefix + "/" + name);
   }
 
-  Status call(const onnx::NodeProto& node, const FunctionKey& key,
-              const onnx::FunctionProto& function) {
+  Status call(const NodeProto& node, const FunctionKey& key, const FunctionProto& function) {
     WARPLOOM_CHECK(check_call(node, key, function));
     WARPLOOM_TRY(const auto attributes, attributes_of(node, function));
     WARPLOOM_TRY(const int64_t opset, opset_of(function));
@@ -237,7 +243,7 @@ class Flattener {
       const bool is_given = i < node.input_size();
       how.names[function.input(i)] = is_given ? node.input(i) : "";
     }
-    std::vector<onnx::NodeProto> behind;
+    std::vector<NodeProto> behind;
     for (int i = 0; i < node.output_size(); ++i) {
       const std::string& own = function.output(i);
       if (node.output(i).empty()) continue;
@@ -250,22 +256,22 @@ class Flattener {
     for (const auto& inner : function.node())
       for (const std::string& name : inner.input()) name_within(prefix, name, how);
     calls_.push_back(key);
-    for (onnx::NodeProto inner : function.node()) {
+    for (NodeProto inner : function.node()) {
       inner.set_name(prefix + "/" + name_of(inner));
       rename_node(inner, how);
       WARPLOOM_CHECK(add({std::move(inner), opset}));
     }
     calls_.pop_back();
-    for (onnx::NodeProto& copy : behind) WARPLOOM_CHECK(add({std::move(copy), opset}));
+    for (NodeProto& copy : behind) WARPLOOM_CHECK(add({std::move(copy), opset}));
     return ok();
   }
 
   Status take_branch(const VersionedNode& node) {
-    const onnx::NodeProto& proto = node.proto;
+    const NodeProto& proto = node.proto;
     if (proto.input_size() != 1) {
       Error error{ErrorCode::kOnnxName, "wrong number of inputs", at(proto), "one condition"};
       error.found = std::to_string(proto.input_size());
-      return fail(std::move(error));
+      return fail(error);
     }
     WARPLOOM_TRY(const std::optional<bool> condition, known_(flat_, proto.input(0)));
     if (!condition) {
@@ -277,10 +283,10 @@ class Flattener {
       error.remedy =
           "fix what decides it when the model is exported (sizes with --dim, flags as constants), "
           "or export the branch that is taken";
-      return fail(std::move(error));
+      return fail(error);
     }
     const std::string_view which = *condition ? "then_branch" : "else_branch";
-    const onnx::AttributeProto* const branch = attribute_of(proto, which);
+    const AttributeProto* const branch = attribute_of(proto, which);
     if (branch == nullptr || !branch->has_g())
       return fail({ErrorCode::kOnnxAttribute, fmt::format("an If lacks its {}", which), at(proto),
                    "a graph"});
@@ -288,14 +294,14 @@ class Flattener {
   }
 
   // A branch sees the names around it; its own get new ones.
-  Status put_branch(const VersionedNode& node, const onnx::GraphProto& branch) {
-    const onnx::NodeProto& proto = node.proto;
+  Status put_branch(const VersionedNode& node, const GraphProto& branch) {
+    const NodeProto& proto = node.proto;
     if (branch.output_size() != proto.output_size()) {
       Error error{ErrorCode::kOnnxName, "a branch makes another number of outputs than its If"};
       error.place = at(proto);
       error.expected = std::to_string(proto.output_size());
       error.found = std::to_string(branch.output_size());
-      return fail(std::move(error));
+      return fail(error);
     }
     const std::string prefix = name_of(proto);
     std::set<std::string> made;  // by nodes of the branch
@@ -314,13 +320,13 @@ class Flattener {
     }
     for (const std::string& name : made) name_within(prefix, name, how);
     for (const auto& initializer : branch.initializer()) {
-      onnx::TensorProto& own = flat_.own.emplace_back(initializer);
+      auto& own = flat_.own.emplace_back(initializer);
       const std::string name = fresh(prefix + "/" + initializer.name());
       how.names[initializer.name()] = name;
       own.set_name(name);
       flat_.initializers.push_back(&own);
     }
-    for (onnx::NodeProto inner : branch.node()) {
+    for (NodeProto inner : branch.node()) {
       inner.set_name(prefix + "/" + name_of(inner));
       rename_node(inner, how);
       WARPLOOM_CHECK(add({std::move(inner), node.opset}));
@@ -330,18 +336,18 @@ class Flattener {
     return ok();
   }
 
-  const onnx::ModelProto& model_;
+  const ModelProto& model_;
   int64_t opset_;
   const Source& source_;
   const Known& known_;
-  std::map<FunctionKey, const onnx::FunctionProto*> functions_;
+  std::map<FunctionKey, const FunctionProto*> functions_;
   std::set<std::string> names_;  // of tensors
   std::vector<FunctionKey> calls_;
   FlatModel flat_;
 };
 }  // namespace
 
-Result<FlatModel> flattened(const onnx::ModelProto& model, int64_t opset, const Source& source,
+Result<FlatModel> flattened(const ModelProto& model, int64_t opset, const Source& source,
                             const Known& known) {
   return Flattener(model, opset, source, known).run();
 }

@@ -17,6 +17,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quoted.h"
@@ -28,6 +29,13 @@
 
 namespace warploom {
 namespace {
+using graph::Graph;
+using graph::Tensor;
+using onnx::GraphProto;
+using onnx::ModelProto;
+using onnx::NodeProto;
+using onnx::TensorProto;
+using onnx::ValueInfoProto;
 using onnx_import::Source, onnx_import::to_graph, onnx_import::to_tensor;
 constexpr std::uintmax_t kMaxFile = (std::uintmax_t{1} << 31) - 1;
 constexpr int kMaxNesting = 100;
@@ -56,11 +64,11 @@ tl::unexpected<Error> too_large(std::string place, std::uintmax_t bytes) {
   error.expected = "at most 2 GiB";
   error.found = fmt::format("{} bytes", bytes);
   error.remedy = "store the weights as external data";
-  return fail(std::move(error));
+  return fail(error);
 }
 
-Result<onnx::ModelProto> parse_text(std::string_view content, const Source& source) {
-  onnx::ModelProto model;
+Result<ModelProto> parse_text(std::string_view content, const Source& source) {
+  ModelProto model;
   FirstError complaint;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&complaint);
@@ -74,25 +82,25 @@ Result<onnx::ModelProto> parse_text(std::string_view content, const Source& sour
     Error error{ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place};
     error.expected = "closing braces";
     error.found = complaint.text;
-    return fail(std::move(error));
+    return fail(error);
   }
   Error error{ErrorCode::kOnnxNotOnnx, "the file is a text, and not that of an ONNX model"};
   error.place = source.place;
   error.expected = "a ModelProto in protobuf text form";
   error.found = complaint.text;
   error.remedy = "export the model to ONNX";
-  return fail(std::move(error));
+  return fail(error);
 }
 
-Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& source) {
-  onnx::ModelProto model;
+Result<ModelProto> parse_binary(std::string_view content, const Source& source) {
+  ModelProto model;
   const auto* const bytes = reinterpret_cast<const uint8_t*>(content.data());
-  const int size = static_cast<int>(content.size());
+  const int size = as_int(content.size());
   google::protobuf::io::CodedInputStream stream(bytes, size);
   stream.SetRecursionLimit(kMaxNesting);
   const bool parsed = model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (parsed && model.has_graph()) return model;
-  const bool at_end = static_cast<size_t>(stream.CurrentPosition()) == content.size();
+  const bool at_end = as_size(stream.CurrentPosition()) == content.size();
   const bool has_part = model.opset_import_size() > 0 || model.has_graph();
   if (!parsed && model.has_ir_version() && has_part && at_end) {
     Error error{ErrorCode::kOnnxTruncated, "the model ends before its own lengths say"};
@@ -100,16 +108,16 @@ Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& so
     error.expected = "the rest of the file";
     error.found = fmt::format("{} bytes", content.size());
     error.remedy = "copy or export the file again";
-    return fail(std::move(error));
+    return fail(error);
   }
   Error error{ErrorCode::kOnnxNotOnnx, "the file is no ONNX model", source.place};
   error.expected = "a ModelProto with a graph, in protobuf's binary or text form";
   error.found = parsed ? "a message without a graph" : "something else";
   error.remedy = "export the model to ONNX";
-  return fail(std::move(error));
+  return fail(error);
 }
 
-Result<onnx::ModelProto> parse_model(std::string_view content, const Source& source) {
+Result<ModelProto> parse_model(std::string_view content, const Source& source) {
   [[maybe_unused]] static const auto silenced = google::protobuf::SetLogHandler(nullptr);
   if (content.empty())
     return fail({ErrorCode::kOnnxEmpty, "the model file is empty", source.place});
@@ -120,7 +128,7 @@ Result<onnx::ModelProto> parse_model(std::string_view content, const Source& sou
     error.expected = "the model itself";
     error.found = content.substr(0, content.find('\n'));
     error.remedy = "fetch it with `git lfs pull` where it was cloned";
-    return fail(std::move(error));
+    return fail(error);
   }
   return looks_like_text(content) ? parse_text(content, source) : parse_binary(content, source);
 }
@@ -129,29 +137,29 @@ Result<onnx::ModelProto> parse_model(std::string_view content, const Source& sou
 // afterwards holds of any input. Each is NAME=lower or NAME=upper, of an input; both: a diagonal.
 //
 //   A=lower      →      Trilu(A, upper=0) in front of all that read A
-Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptions) {
-  onnx::GraphProto& graph = *model.mutable_graph();
+Status assume(ModelProto& model, const std::vector<std::string>& assumptions) {
+  GraphProto& graph = *model.mutable_graph();
   for (const std::string& assumption : std::set(assumptions.begin(), assumptions.end())) {
     const auto wrong = [&](std::string message, std::string expected) {
       Error error{ErrorCode::kUsage, std::move(message), "--assume " + assumption};
       error.expected = std::move(expected);
       error.found = assumption;
       error.remedy = "name an input and what its matrices are: --assume A=lower";
-      return fail(std::move(error));
+      return fail(error);
     };
     const size_t sign = assumption.rfind('=');
     const std::string name = assumption.substr(0, sign);
     const std::string form = sign == std::string::npos ? "" : assumption.substr(sign + 1);
     if (form != "lower" && form != "upper")
       return wrong("an assumption cannot be read", "NAME=lower or NAME=upper");
-    if (!contains(graph.input(), name, &onnx::ValueInfoProto::name)) {
-      const std::string inputs = listed(graph.input(), &onnx::ValueInfoProto::name);
+    if (!contains(graph.input(), name, &ValueInfoProto::name)) {
+      const std::string inputs = listed(graph.input(), &ValueInfoProto::name);
       return wrong("an assumption is of no input", "one of " + inputs);
     }
-    for (onnx::NodeProto& node : *graph.mutable_node())
+    for (NodeProto& node : *graph.mutable_node())
       for (std::string& input : *node.mutable_input())
         if (input == name) input = assumption;  // the name of what counts
-    onnx::NodeProto& trilu = *graph.add_node();
+    NodeProto& trilu = *graph.add_node();
     const std::string text = fmt::format(
         "op_type: 'Trilu' attribute {{ name: 'upper' type: INT i: {:d} }}", form == "upper");
     google::protobuf::TextFormat::ParseFromString(text, &trilu);
@@ -165,32 +173,32 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
 }
 
 // ONNX's names are UTF-8, and so are the files that a name goes to: plans, the archive, JSON.
-Status check_names(const graph::Graph& graph, const Source& source) {
-  for (const graph::Tensor& tensor : graph.tensors) {
+Status check_names(const Graph& graph, const Source& source) {
+  for (const Tensor& tensor : graph.tensors) {
     if (is_utf8(tensor.name)) continue;
     Error error{ErrorCode::kOnnxName, "a tensor's name is no text", source.place, "UTF-8"};
     error.found = printable(tensor.name);
     error.remedy = "rename the tensor where the model is exported";
-    return fail(std::move(error));
+    return fail(error);
   }
   return ok();
 }
 
 // The message, with what the user says of the model said in it.
-Result<onnx::ModelProto> message_of(std::string_view content, const Source& source,
-                                    const ModelOptions& options) {
-  WARPLOOM_TRY(onnx::ModelProto model, parse_model(content, source));
+Result<ModelProto> message_of(std::string_view content, const Source& source,
+                              const ModelOptions& options) {
+  WARPLOOM_TRY(ModelProto model, parse_model(content, source));
   WARPLOOM_CHECK(onnx_import::bind_dims(model, options.dims));
   WARPLOOM_CHECK(assume(model, options.assume));
   onnx_import::separate_merged(model);
   return model;
 }
 
-Result<graph::Graph> graph_of(std::string_view content, const Source& source,
-                              const ModelOptions& options) {
+Result<Graph> graph_of(std::string_view content, const Source& source,
+                       const ModelOptions& options) {
   try {
-    WARPLOOM_TRY(const onnx::ModelProto model, message_of(content, source, options));
-    WARPLOOM_TRY(graph::Graph graph, to_graph(model, source));
+    WARPLOOM_TRY(const ModelProto model, message_of(content, source, options));
+    WARPLOOM_TRY(Graph graph, to_graph(model, source));
     WARPLOOM_CHECK(check_names(graph, source));
     return graph;
   } catch (const std::bad_alloc&) {
@@ -220,54 +228,54 @@ Result<ModelFile> read_model(const std::filesystem::path& path) {
 
 // Tensors in files of their own become tensors of the message, those of functions and branches
 // too.
-Status embed(onnx::TensorProto& tensor, const Source& source) {
-  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return ok();
-  WARPLOOM_TRY(const graph::Tensor read, to_tensor(tensor, source));
+Status embed(TensorProto& tensor, const Source& source) {
+  if (tensor.data_location() != TensorProto::EXTERNAL) return ok();
+  WARPLOOM_TRY(const Tensor read, to_tensor(tensor, source));
   tensor.set_raw_data(read.constant->data(), read.constant->size());
   tensor.clear_external_data();
   tensor.clear_data_location();
   return ok();
 }
 
-Status embed(onnx::GraphProto& graph, const Source& source);
+Status embed(GraphProto& graph, const Source& source);
 
-Status embed(onnx::NodeProto& node, const Source& source) {
+Status embed(NodeProto& node, const Source& source) {
   for (auto& attribute : *node.mutable_attribute())
     if (attribute.has_t()) WARPLOOM_CHECK(embed(*attribute.mutable_t(), source));
   Status status = ok();
-  onnx_import::for_subgraphs(node, [&](onnx::GraphProto& graph) {
+  onnx_import::for_subgraphs(node, [&](GraphProto& graph) {
     if (status) status = embed(graph, source);
   });
   return status;
 }
 
-Status embed(onnx::GraphProto& graph, const Source& source) {
+Status embed(GraphProto& graph, const Source& source) {
   for (auto& initializer : *graph.mutable_initializer()) WARPLOOM_CHECK(embed(initializer, source));
   for (auto& node : *graph.mutable_node()) WARPLOOM_CHECK(embed(node, source));
   return ok();
 }
 }  // namespace
 
-Result<graph::Graph> parse_onnx(std::string_view content, const std::string& place,
-                                const ModelOptions& options) {
+Result<Graph> parse_onnx(std::string_view content, const std::string& place,
+                         const ModelOptions& options) {
   return graph_of(content, {place}, options);
 }
 
-Result<graph::Graph> load_onnx(const std::filesystem::path& path, const ModelOptions& options) {
+Result<Graph> load_onnx(const std::filesystem::path& path, const ModelOptions& options) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
   return graph_of(file.content, file.source, options);
 }
 
 Result<OpenModel> open_onnx(const std::filesystem::path& path, const ModelOptions& options) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
-  WARPLOOM_TRY(const onnx::ModelProto model, message_of(file.content, file.source, options));
+  WARPLOOM_TRY(const ModelProto model, message_of(file.content, file.source, options));
   // Some operators want single numbers to be constants.
   Result<OpenModel> opened;
   for (const int64_t least_elements : {1, 2}) {
-    onnx::ModelProto open = model;
+    ModelProto open = model;
     WARPLOOM_TRY(auto weights, onnx_import::take_weights(open, file.source, least_elements));
-    Result<graph::Graph> inferred = to_graph(open, file.source, false);
-    Result<graph::Graph> graph = inferred ? graph::written_out(*std::move(inferred)) : inferred;
+    auto inferred = to_graph(open, file.source, false);
+    Result<Graph> graph = inferred ? graph::written_out(*std::move(inferred)) : inferred;
     if (graph) return OpenModel{*std::move(graph), std::move(weights)};
     opened = tl::unexpected(graph.error());
   }
@@ -277,7 +285,7 @@ Result<OpenModel> open_onnx(const std::filesystem::path& path, const ModelOption
 Result<std::string> onnx_outline(const std::filesystem::path& path,
                                  const std::set<std::string>& carried) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
-  WARPLOOM_TRY(onnx::ModelProto model, parse_model(file.content, file.source));
+  WARPLOOM_TRY(ModelProto model, parse_model(file.content, file.source));
   onnx_import::separate_merged(model);
   WARPLOOM_CHECK(onnx_import::drop_bytes(model, file.source, carried));
   return model.SerializeAsString();
@@ -285,7 +293,7 @@ Result<std::string> onnx_outline(const std::filesystem::path& path,
 
 Result<std::string> onnx_text(const std::filesystem::path& path, const ModelOptions& options) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
-  WARPLOOM_TRY(onnx::ModelProto model, message_of(file.content, file.source, options));
+  WARPLOOM_TRY(ModelProto model, message_of(file.content, file.source, options));
   model.DiscardUnknownFields();  // of a newer ONNX: they would print as numbers, which no reader of
                                  // texts takes
   WARPLOOM_CHECK(embed(*model.mutable_graph(), file.source));

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/rows.h"
@@ -23,12 +24,20 @@
 
 namespace warploom::onnx_import {
 namespace {
+using graph::Attribute;
 using graph::Graph, graph::Node, graph::OpKind, graph::Tensor, graph::TensorId;
+using graph::kAbsent;
+using graph::TensorInfo;
+using onnx::AttributeProto;
+using onnx::ModelProto;
+using onnx::NodeProto;
+using onnx::TensorProto;
+using onnx::ValueInfoProto;
 constexpr int64_t kFirstOpset = 7;
 constexpr int64_t kLastOpset = 28;
 
 // A fixed shape, or the reason why it is none.
-Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std::string& place) {
+Result<TensorInfo> declared(const ValueInfoProto& proto, const std::string& place) {
   if (!proto.type().has_tensor_type())
     return fail({ErrorCode::kOnnxType, "an input is no tensor", place, "a dense tensor"});
   const auto& type = proto.type().tensor_type();
@@ -38,9 +47,9 @@ Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std:
     Error error{ErrorCode::kOnnxDynamicShape, "an input has no shape", place};
     error.expected = "a size for every axis, or a name for it that --dim binds";
     error.remedy = "export the model with a shape for every input";
-    return fail(std::move(error));
+    return fail(error);
   }
-  graph::TensorInfo info{proto.name(), dtype, {}};
+  TensorInfo info{proto.name(), dtype, {}};
   for (const auto& dim : type.shape().dim()) {
     info.shape.push_back(dim.dim_value());
   }
@@ -49,8 +58,8 @@ Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std:
 }
 
 // The value of a Constant; the short forms are written out as a tensor.
-Result<onnx::TensorProto> constant_value(const onnx::AttributeProto& attribute,
-                                         const std::string& place) {
+Result<TensorProto> constant_value(const onnx::AttributeProto& attribute,
+                                   const std::string& place) {
   using Kind = onnx::AttributeProto;
   constexpr std::pair<std::string_view, Kind::AttributeType> kForms[] = {
       {"value", Kind::TENSOR},
@@ -65,12 +74,12 @@ Result<onnx::TensorProto> constant_value(const onnx::AttributeProto& attribute,
     error.place = place;
     error.expected = "value, value_float, value_floats, value_int or value_ints";
     error.found = attribute.name();
-    return fail(std::move(error));
+    return fail(error);
   }
-  onnx::TensorProto value = attribute.t();
+  TensorProto value = attribute.t();
   if (attribute.type() == Kind::TENSOR) return value;
   const bool real = attribute.type() == Kind::FLOAT || attribute.type() == Kind::FLOATS;
-  value.set_data_type(real ? onnx::TensorProto::FLOAT : onnx::TensorProto::INT64);
+  value.set_data_type(real ? TensorProto::FLOAT : TensorProto::INT64);
   *value.mutable_float_data() = attribute.floats();
   *value.mutable_int64_data() = attribute.ints();
   if (attribute.type() == Kind::FLOAT)
@@ -84,7 +93,7 @@ Result<onnx::TensorProto> constant_value(const onnx::AttributeProto& attribute,
 
 class Importer {
  public:
-  Importer(const onnx::ModelProto& model, const FlatModel& flat, const Source& source)
+  Importer(const ModelProto& model, const FlatModel& flat, const Source& source)
       : model_(model), flat_(flat), source_(source) {}
 
   Result<Graph> run(const std::vector<std::string>& outputs = {});
@@ -93,24 +102,23 @@ class Importer {
  private:
   std::string at(std::string_view kind, std::string_view name) const;
 
-  std::string at(const onnx::NodeProto& node) const;
+  std::string at(const NodeProto& node) const;
   TensorId tensor(const std::string& name);
   Status read_initializers();
   Status named_once(std::string_view kind, const std::string& name,
                     std::set<std::string>& seen) const;
   Status read_inputs();
   Status read_outputs();
-  Result<graph::Attribute> read_attribute(const onnx::AttributeProto& proto,
-                                          const std::string& place) const;
-  Status read_constant(const onnx::NodeProto& proto);
-  Status read_filled(const onnx::NodeProto& proto);
-  Status add_attribute(const onnx::AttributeProto& attribute, int64_t opset,
-                       const std::string& place, Node& node) const;
+  Result<Attribute> read_attribute(const AttributeProto& proto, const std::string& place) const;
+  Status read_constant(const NodeProto& proto);
+  Status read_filled(const NodeProto& proto);
+  Status add_attribute(const AttributeProto& attribute, int64_t opset, const std::string& place,
+                       Node& node) const;
   Status read_node(const VersionedNode& node_of_model);
-  Status check_declared(const Graph& inferred, const onnx::ValueInfoProto& proto,
+  Status check_declared(const Graph& inferred, const ValueInfoProto& proto,
                         std::string_view kind) const;
 
-  const onnx::ModelProto& model_;
+  const ModelProto& model_;
   const FlatModel& flat_;
   const Source& source_;
   Graph graph_;
@@ -146,13 +154,13 @@ std::string Importer::at(std::string_view kind, std::string_view name) const {
   return place_of(source_, kind, name);
 }
 
-std::string Importer::at(const onnx::NodeProto& node) const {
+std::string Importer::at(const NodeProto& node) const {
   return fmt::format("{} ({})", at("node", node.name()), node.op_type());
 }
 
 // By name; a new one if it was not mentioned yet.
 TensorId Importer::tensor(const std::string& name) {
-  if (name.empty()) return graph::kAbsent;
+  if (name.empty()) return kAbsent;
   const auto next = static_cast<TensorId>(graph_.tensors.size());
   const auto [found, is_new] = ids_.try_emplace(name, next);
   if (is_new) graph_.add_tensor({{name, Dtype::f32, {}}, std::nullopt});
@@ -163,8 +171,8 @@ Status Importer::read_initializers() {
   if (model_.graph().sparse_initializer_size() > 0)
     return fail({ErrorCode::kOnnxType, "sparse initializers are not supported", source_.place,
                  "dense tensors"});
-  for (const onnx::TensorProto* const each : flat_.initializers) {
-    const onnx::TensorProto& proto = *each;
+  for (const TensorProto* const each : flat_.initializers) {
+    const TensorProto& proto = *each;
     if (proto.name().empty())
       return fail({ErrorCode::kOnnxName, "an initializer has no name", source_.place});
     if (ids_.contains(proto.name()))
@@ -190,7 +198,7 @@ Status Importer::read_inputs() {
   for (const auto& proto : model_.graph().input()) {
     const std::string place = at("input", proto.name());
     WARPLOOM_CHECK(named_once("input", proto.name(), seen));
-    WARPLOOM_TRY(graph::TensorInfo info, declared(proto, place));
+    WARPLOOM_TRY(TensorInfo info, declared(proto, place));
     const bool given = ids_.contains(proto.name());  // a default value: the input stays constant
     const TensorId id = tensor(proto.name());
     Tensor& known = graph_.tensor(id);
@@ -219,35 +227,35 @@ Status Importer::read_outputs() {
   return ok();
 }
 
-Result<graph::Attribute> Importer::read_attribute(const onnx::AttributeProto& proto,
-                                                  const std::string& place) const {
+Result<Attribute> Importer::read_attribute(const AttributeProto& proto,
+                                           const std::string& place) const {
   if (!proto.ref_attr_name().empty()) {
     const std::string message = fmt::format("attribute {} refers to a function's", proto.name());
     return fail({ErrorCode::kOnnxAttribute, message, place});
   }
   switch (proto.type()) {
-    case onnx::AttributeProto::INT: return proto.i();
-    case onnx::AttributeProto::FLOAT: return static_cast<double>(proto.f());
-    case onnx::AttributeProto::STRING: return proto.s();
-    case onnx::AttributeProto::INTS:
+    case AttributeProto::INT: return proto.i();
+    case AttributeProto::FLOAT: return as_double(proto.f());
+    case AttributeProto::STRING: return proto.s();
+    case AttributeProto::INTS:
       return std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
     default: break;
   }
   const std::string message = fmt::format("attribute {} is of the wrong type", proto.name());
   Error error{ErrorCode::kOnnxAttribute, message, place};
   error.expected = "an integer, a float, a string or a list of integers";
-  error.found = fmt::format("AttributeProto type {}", static_cast<int>(proto.type()));
-  return fail(std::move(error));
+  error.found = fmt::format("AttributeProto type {}", as_int(proto.type()));
+  return fail(error);
 }
 
-Status Importer::read_constant(const onnx::NodeProto& proto) {
+Status Importer::read_constant(const NodeProto& proto) {
   const std::string place = at(proto);
   const bool has_output = proto.output_size() == 1 && !proto.output(0).empty();
   if (proto.attribute_size() != 1 || !has_output || proto.input_size() != 0) {
     const std::string message = "a Constant has one value, one output and no input";
     return fail({ErrorCode::kOnnxAttribute, message, place});
   }
-  WARPLOOM_TRY(onnx::TensorProto value, constant_value(proto.attribute(0), place));
+  WARPLOOM_TRY(TensorProto value, constant_value(proto.attribute(0), place));
   value.set_name(proto.output(0));
   WARPLOOM_TRY(Tensor read, to_tensor(value, source_));
   const TensorId id = tensor(proto.output(0));
@@ -260,7 +268,7 @@ Status Importer::read_constant(const onnx::NodeProto& proto) {
 }
 
 // ConstantOfShape(shape) is Expand(value, shape).
-Status Importer::read_filled(const onnx::NodeProto& proto) {
+Status Importer::read_filled(const NodeProto& proto) {
   const std::string place = at(proto);
   const std::vector<std::byte> zero(sizeof(float));
   Tensor value{{"", Dtype::f32, {}}, zero};  // unless another one is given
@@ -286,7 +294,7 @@ Status Importer::read_filled(const onnx::NodeProto& proto) {
   return ok();
 }
 
-Status Importer::add_attribute(const onnx::AttributeProto& attribute, int64_t opset,
+Status Importer::add_attribute(const AttributeProto& attribute, int64_t opset,
                                const std::string& place, Node& node) const {
   const std::string& name = attribute.name();
   const auto* const known = graph::attribute_named(node.op, name);  // infer() refuses others
@@ -295,7 +303,7 @@ Status Importer::add_attribute(const onnx::AttributeProto& attribute, int64_t op
     const std::string expected = fmt::format("opset {} or later", known->since);
     return fail({ErrorCode::kOnnxAttribute, message, place, expected});
   }
-  WARPLOOM_TRY(graph::Attribute value, read_attribute(attribute, place));
+  WARPLOOM_TRY(Attribute value, read_attribute(attribute, place));
   if (node.attributes.emplace(name, std::move(value)).second) return ok();
   const std::string message = fmt::format("attribute {} is given twice", name);
   return fail({ErrorCode::kOnnxAttribute, message, place});
@@ -318,14 +326,14 @@ Status Importer::read_node(const VersionedNode& node_of_model) {
     error.expected = fmt::format("opset {} or later", since);
     error.found = fmt::format("opset {}", opset);
     error.remedy = "export the model with a later opset";
-    return fail(std::move(error));
+    return fail(error);
   }
   if (*op == OpKind::Constant) return read_constant(proto);
   Node node{*op, proto.name(), {}, {}, {}};
   if (node.name.empty() && proto.output_size() > 0) node.name = proto.output(0);
   const auto read = [&](const auto& names, std::vector<TensorId>& ids) {
     for (const std::string& name : names) ids.push_back(tensor(name));
-    while (!ids.empty() && ids.back() == graph::kAbsent) ids.pop_back();
+    while (!ids.empty() && ids.back() == kAbsent) ids.pop_back();
   };
   read(proto.input(), node.inputs);
   read(proto.output(), node.outputs);
@@ -335,7 +343,7 @@ Status Importer::read_node(const VersionedNode& node_of_model) {
   return ok();
 }
 
-Status Importer::check_declared(const Graph& inferred, const onnx::ValueInfoProto& proto,
+Status Importer::check_declared(const Graph& inferred, const ValueInfoProto& proto,
                                 std::string_view kind) const {
   const auto found = ids_.find(proto.name());
   if (found == ids_.end() || !proto.type().has_tensor_type()) return ok();
@@ -347,7 +355,7 @@ Status Importer::check_declared(const Graph& inferred, const onnx::ValueInfoProt
     error.place = at(kind, proto.name());
     error.expected = name_of(tensor.dtype);
     error.found = fmt::format("ONNX type {}", type.elem_type());
-    return fail(std::move(error));
+    return fail(error);
   }
   if (!type.has_shape()) return ok();
   std::vector<std::string> sizes;
@@ -361,10 +369,10 @@ Status Importer::check_declared(const Graph& inferred, const onnx::ValueInfoProt
   error.place = at(kind, proto.name());
   error.expected = graph::to_text(tensor.shape);
   error.found = fmt::format("[{}]", fmt::join(sizes, ","));
-  return fail(std::move(error));
+  return fail(error);
 }
 
-Result<int64_t> opset_of(const onnx::ModelProto& model, const Source& source) {
+Result<int64_t> opset_of(const ModelProto& model, const Source& source) {
   int64_t opset = 0;
   for (const auto& import : model.opset_import()) {
     if (!is_default_domain(import.domain())) continue;  // refused where a node uses it
@@ -379,12 +387,12 @@ Result<int64_t> opset_of(const onnx::ModelProto& model, const Source& source) {
 
 // What a condition needs of the nodes before it, and what that makes of it: nothing where it
 // depends on the inputs.
-Result<std::optional<bool>> truth_of(const onnx::ModelProto& model, const Source& source,
+Result<std::optional<bool>> truth_of(const ModelProto& model, const Source& source,
                                      const FlatModel& before, const std::string& name) {
   std::map<std::string, const VersionedNode*> makers;
   for (const VersionedNode& node : before.nodes)
     for (const std::string& output : node.proto.output()) makers.emplace(output, &node);
-  const auto name_of = [](const onnx::TensorProto* initializer) { return initializer->name(); };
+  const auto name_of = [](const TensorProto* initializer) { return initializer->name(); };
   const bool is_constant = contains(before.initializers, name, name_of);
   if (!makers.contains(name) && !is_constant) return std::nullopt;  // an input
   std::set<const VersionedNode*> needed;
@@ -399,7 +407,7 @@ Result<std::optional<bool>> truth_of(const onnx::ModelProto& model, const Source
   FlatModel part;
   for (const VersionedNode& node : before.nodes)
     if (needed.contains(&node)) part.nodes.push_back(node);
-  for (const onnx::TensorProto* const initializer : before.initializers)
+  for (const TensorProto* const initializer : before.initializers)
     if (read.contains(initializer->name())) part.initializers.push_back(initializer);
   WARPLOOM_TRY(const Graph graph, Importer(model, part, source).run({name}));
   const auto value = graph::constant_scalar(graph, graph.outputs[0]);
@@ -413,10 +421,10 @@ Status checked_opset(int64_t version, const std::string& place) {
   error.expected = fmt::format("opset {} to {}", kFirstOpset, kLastOpset);
   error.found = version == 0 ? std::string("none named") : fmt::format("opset {}", version);
   error.remedy = "convert it (onnx.version_converter) or export it with another opset version";
-  return fail(std::move(error));
+  return fail(error);
 }
 
-Result<Graph> to_graph(const onnx::ModelProto& model, const Source& source, bool simplified) {
+Result<Graph> to_graph(const ModelProto& model, const Source& source, bool simplified) {
   WARPLOOM_TRY(const int64_t opset, opset_of(model, source));
   WARPLOOM_CHECK(all_dims_known(model, source));
   const Known known = [&](const FlatModel& before, const std::string& name) {

@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/nearest.h"
@@ -27,6 +26,8 @@
 #include "onnx/spell_writer.h"
 
 namespace warploom {
+using onnx::ModelProto;
+
 namespace spell {
 namespace {
 using graph::OpKind, graph::TensorId;
@@ -42,7 +43,7 @@ class Speller {
 
       : context_{text, dtype, ModelWriter(std::move(names))} {}
 
-  Result<onnx::ModelProto> run(const Text& read, std::string_view name) {
+  Result<ModelProto> run(const Text& read, std::string_view name) {
     Scope scope;
     WARPLOOM_TRY(const SpelledValue last, statements(read, scope));
     if (context_.writer.empty())
@@ -180,7 +181,7 @@ class Speller {
       if (!is_whole(size) || size < 0)
         return context_.wrong(expression.place, "a size of an input is none",
                               "whole numbers of 0 or more", described(size));
-      shape.push_back(static_cast<int64_t>(size));
+      shape.push_back(as_int64(size));
     }
     Dtype dtype = context_.dtype;
     if (!expression.dtype.empty()) {
@@ -195,10 +196,10 @@ class Speller {
 
   Result<std::vector<SpelledValue>> called(const Expression& call, Scope& scope, size_t count) {
     const std::string name = folded(call.name);
-    std::vector<const Function*> functions = functions_named(name);
+    auto functions = functions_named(name);
     // Within a function its own name is the operator's.
     if (contains(context_.within, call.name, &Call::function)) functions.clear();
-    const std::optional<OpKind> op = operator_spelled(name);
+    const auto op = operator_spelled(name);
     WARPLOOM_TRY(const std::vector<Given> given, arguments(call, scope));
     if (auto value = known_when_spelled(name, given)) return std::vector{SpelledValue(*value)};
     if (is_built_in(name)) return one(call_built_in(context_, name, call.place, given));
@@ -209,7 +210,7 @@ class Speller {
     if (op && (functions.empty() || fits(*op, given)))
       return call_operator(context_, *op, call.place, given, count);
     if (!functions.empty()) return misfit(context_, *functions[0], call.place, given);
-    std::vector<std::string> known = callable_names();
+    auto known = callable_names();
     for (const std::string& type : type_names()) known.push_back(type);
     const std::string remedy =
         did_you_mean(call.name, known, "`warploom new --list` names them all");
@@ -283,7 +284,7 @@ std::set<std::string> names_of(const Text& text) {
 Result<SpelledModel> spell_onnx(std::string_view text, std::string_view name, Dtype dtype) {
   WARPLOOM_TRY(const spell::Text read, spell::parse(text));
   spell::Speller speller(text, dtype, spell::names_of(read));
-  WARPLOOM_TRY(const onnx::ModelProto model, speller.run(read, name));
+  WARPLOOM_TRY(const ModelProto model, speller.run(read, name));
   SpelledModel out;
   out.binary = model.SerializeAsString();
   google::protobuf::TextFormat::PrintToString(model, &out.text);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "graph/graph.h"
@@ -87,7 +88,7 @@ tl::unexpected<Error> misfit(const Context& context, const Function& function, P
       return context.wrong(given[i].place, "there is an operand too many", form, found);
     if (!takes(*parameter, given[i].value)) {
       const std::string message = fmt::format("{} is of another kind", parameter->name);
-      const std::string_view kind = kKinds[static_cast<int>(parameter->takes)];
+      const std::string_view kind = kKinds[as_int(parameter->takes)];
       const std::string expected = fmt::format("{} in {}", kind, form);
       return context.wrong(given[i].place, message, expected, found);
     }
@@ -106,7 +107,7 @@ Result<std::map<std::string, SpelledValue>> bound(const Context& context, const 
     if (is_number(value) && parameter.takes == Takes::list) value = List{std::get<double>(value)};
     const auto* const tensor = std::get_if<TensorValue>(&value);
     if (tensor != nullptr && parameter.rank > 0) {
-      const graph::Shape& shape = context.writer.tensor(tensor->id).shape;
+      const auto& shape = context.writer.tensor(tensor->id).shape;
       if (std::ssize(shape) != parameter.rank) {
         const std::string message = fmt::format("{} has a wrong number of axes", parameter.name);
         const std::string expected =

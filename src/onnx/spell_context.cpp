@@ -15,6 +15,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/nearest.h"
@@ -25,6 +26,8 @@
 #include "onnx/spell_writer.h"
 
 namespace warploom::spell {
+using graph::AttributeRow;
+using graph::kAbsent;
 using graph::OpKind, graph::TensorId;
 
 namespace {
@@ -66,8 +69,8 @@ std::optional<std::vector<int64_t>> sizes_of(const Context& context, OpKind op, 
   const bool none = !is_number(given.value) && !std::holds_alternative<List>(given.value);
   if (none || !std::ranges::all_of(list, is_whole)) return std::nullopt;
   std::vector<int64_t> out;
-  for (const double value : list) out.push_back(static_cast<int64_t>(value));
-  if (!slides(op) || inputs.empty() || inputs[0] == graph::kAbsent) return out;
+  for (const double value : list) out.push_back(as_int64(value));
+  if (!slides(op) || inputs.empty() || inputs[0] == kAbsent) return out;
   const size_t rank = context.writer.tensor(inputs[0]).shape.size();
   const size_t axes = rank > 2 ? rank - 2 : 0;
   if (is_number(given.value)) out.assign(axes, out[0]);
@@ -77,7 +80,7 @@ std::optional<std::vector<int64_t>> sizes_of(const Context& context, OpKind op, 
 
 tl::unexpected<Error> no_attribute(const Context& context, OpKind op, const Given& given) {
   std::vector<std::string> known;
-  for (const graph::AttributeRow* row : graph::attributes_of(op)) known.emplace_back(row->name);
+  for (const AttributeRow* row : graph::attributes_of(op)) known.emplace_back(row->name);
   std::string expected = fmt::format("{} has none", name_of(op));
   if (!known.empty()) expected = fmt::format("of {}: {}", name_of(op), listed(known));
   const std::string message = "the operator has no attribute of this name";
@@ -87,7 +90,7 @@ tl::unexpected<Error> no_attribute(const Context& context, OpKind op, const Give
 
 Result<graph::Attribute> attribute(const Context& context, OpKind op, const Given& given,
                                    const std::vector<TensorId>& inputs) {
-  const graph::AttributeRow* const row = graph::attribute_named(op, given.name);
+  const AttributeRow* const row = graph::attribute_named(op, given.name);
   if (row == nullptr) return no_attribute(context, op, given);
   const auto* const number = std::get_if<double>(&given.value);
   const auto* const text = std::get_if<std::string>(&given.value);
@@ -95,7 +98,7 @@ Result<graph::Attribute> attribute(const Context& context, OpKind op, const Give
   if (row->kind == AttributeKind::real && number != nullptr) return *number;
   if (row->kind == AttributeKind::text && text != nullptr) return *text;
   if (row->kind == AttributeKind::integer && number != nullptr && is_whole(*number))
-    return static_cast<int64_t>(*number);
+    return as_int64(*number);
   if (row->kind == AttributeKind::integer && text != nullptr) {  // "to=bf16"
     WARPLOOM_TRY(const Dtype dtype, context.type_of(*text, given.place));
     return int64_t{onnx_type_of(dtype)};
@@ -105,12 +108,12 @@ Result<graph::Attribute> attribute(const Context& context, OpKind op, const Give
   static constexpr std::string_view kKinds[] = {"a whole number", "a number", "a text",
                                                 "a list of whole numbers"};
   const std::string message = fmt::format("{} of {} is of another kind", given.name, name_of(op));
-  const std::string expected(kKinds[static_cast<int>(row->kind)]);
+  const std::string expected(kKinds[as_int(row->kind)]);
   return context.wrong(given.place, message, expected, described(given.value));
 }
 
 Result<TensorId> operand(Context& context, const Given& given, Dtype dtype) {
-  if (std::holds_alternative<Absent>(given.value)) return graph::kAbsent;
+  if (std::holds_alternative<Absent>(given.value)) return kAbsent;
   if (const auto* tensor = std::get_if<TensorValue>(&given.value)) return tensor->id;
   if (const auto* number = std::get_if<double>(&given.value))
     return context.writer.constant(dtype, {*number}, true);
@@ -156,7 +159,7 @@ std::string described(const SpelledValue& value) {
 }
 
 Result<Dtype> Context::type_of(const std::string& name, Place place) const {
-  const std::vector<std::string> known = type_names();
+  const auto known = type_names();
   if (contains(known, name)) return *dtype_named(name);
   return wrong(place, "the element type is unknown", "one of " + listed(known), name,
                did_you_mean(name, known));
@@ -226,24 +229,24 @@ Result<SpelledValue> call_built_in(Context& context, const std::string& name, Pl
     const std::string found = fmt::format("{} operands", given.size());
     return context.wrong(place, "wrong operands", expected, found);
   }
-  const graph::Shape shape = context.writer.tensor(tensor->id).shape;
+  const auto shape = context.writer.tensor(tensor->id).shape;
   const size_t rank = shape.size();
-  if (name == "rank") return static_cast<double>(rank);
+  if (name == "rank") return as_double(rank);
   std::vector<size_t> axes;
   for (size_t i = 1; i < wanted; ++i) {
     const auto* const number = std::get_if<double>(&given[i].value);
     const double axis = number == nullptr ? HUGE_VAL : *number;
-    const double counted = axis < 0 ? axis + static_cast<double>(rank) : axis;
-    if (!is_whole(axis) || counted < 0 || counted >= static_cast<double>(rank)) {
+    const double counted = axis < 0 ? axis + as_double(rank) : axis;
+    if (!is_whole(axis) || counted < 0 || counted >= as_double(rank)) {
       const std::string expected = fmt::format("an axis of {}", graph::to_text(shape));
       const std::string found = described(given[i].value);
       return context.wrong(given[i].place, "the tensor has no such axis", expected, found);
     }
-    axes.push_back(static_cast<size_t>(counted));
+    axes.push_back(as_size(counted));
   }
-  if (name == "extent") return static_cast<double>(shape[axes[0]]);
+  if (name == "extent") return as_double(shape[axes[0]]);
   std::vector<int64_t> order(rank);
-  for (size_t i = 0; i < rank; ++i) order[i] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < rank; ++i) order[i] = as_int64(i);
   std::swap(order[axes[0]], order[axes[1]]);
   return added(context, OpKind::Transpose, place, {tensor->id}, {{"perm", order}});
 }

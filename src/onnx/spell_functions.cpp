@@ -15,6 +15,7 @@
 #include "base/rows.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
+#include "onnx/spell.h"
 #include "onnx/spell_syntax.h"
 
 namespace warploom::spell {

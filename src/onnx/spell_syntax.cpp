@@ -9,6 +9,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 
 namespace warploom::spell {
@@ -95,7 +96,7 @@ class Lexer {
     double value = 0;
     const char* const begin = text_.data() + at_;
     const auto read = std::from_chars(begin, text_.data() + text_.size(), value);
-    take(TokenKind::number, static_cast<size_t>(read.ptr - begin));
+    take(TokenKind::number, as_size(read.ptr - begin));
   }
 
   Status quoted(char quote) {
@@ -343,7 +344,7 @@ class Parser {
 // Characters, not bytes: UTF-8's further bytes do not count.
 size_t columns(std::string_view text) {
   const auto begins = [](char byte) { return (byte & 0xc0) != 0x80; };
-  return static_cast<size_t>(std::ranges::count_if(text, begins));
+  return as_size(std::ranges::count_if(text, begins));
 }
 }  // namespace
 
@@ -353,7 +354,7 @@ Result<Text> parse(std::string_view text) {
     error.expected = fmt::format("at most {} bytes", kLongestText);
     error.found = std::to_string(text.size());
     error.remedy = "write the model with the onnx package";
-    return fail(std::move(error));
+    return fail(error);
   }
   WARPLOOM_TRY(std::vector<Token> tokens, Lexer(text).run());
   return Parser(text, std::move(tokens)).run();

@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/rows.h"
@@ -19,10 +20,19 @@
 
 namespace warploom::spell {
 namespace {
+using graph::kAbsent;
+using graph::OpKind;
+using graph::Shape;
+using graph::Tensor;
+using graph::TensorId;
+using graph::TensorInfo;
+using onnx::AttributeProto;
+using onnx::ModelProto;
+
 constexpr int kOpset = 23;
 constexpr int kIrVersion = 10;
 
-void declare(onnx::ValueInfoProto& info, const graph::Tensor& tensor) {
+void declare(onnx::ValueInfoProto& info, const Tensor& tensor) {
   info.set_name(tensor.name);
   auto& type = *info.mutable_type()->mutable_tensor_type();
   type.set_elem_type(onnx_type_of(tensor.dtype));
@@ -31,31 +41,31 @@ void declare(onnx::ValueInfoProto& info, const graph::Tensor& tensor) {
 }
 
 // One overload an alternative of graph::Attribute.
-void store(onnx::AttributeProto& to, int64_t value) {
-  to.set_type(onnx::AttributeProto::INT);
+void store(AttributeProto& to, int64_t value) {
+  to.set_type(AttributeProto::INT);
   to.set_i(value);
 }
 
-void store(onnx::AttributeProto& to, double value) {
-  to.set_type(onnx::AttributeProto::FLOAT);
-  to.set_f(static_cast<float>(value));
+void store(AttributeProto& to, double value) {
+  to.set_type(AttributeProto::FLOAT);
+  to.set_f(as_float(value));
 }
 
-void store(onnx::AttributeProto& to, const std::string& value) {
-  to.set_type(onnx::AttributeProto::STRING);
+void store(AttributeProto& to, const std::string& value) {
+  to.set_type(AttributeProto::STRING);
   to.set_s(value);
 }
 
-void store(onnx::AttributeProto& to, const std::vector<int64_t>& values) {
-  to.set_type(onnx::AttributeProto::INTS);
+void store(AttributeProto& to, const std::vector<int64_t>& values) {
+  to.set_type(AttributeProto::INTS);
   to.mutable_ints()->Add(values.begin(), values.end());
 }
 
 // The arity that infer() checks before a node's rule.
-Status check_arity(graph::OpKind op, const std::vector<graph::TensorId>& inputs) {
-  const graph::Operator& row = graph::operator_of(op);
-  const auto count = static_cast<int>(inputs.size());
-  const auto first_absent = std::ranges::find(inputs, graph::kAbsent) - inputs.begin();
+Status check_arity(OpKind op, const std::vector<TensorId>& inputs) {
+  const auto& row = graph::operator_of(op);
+  const auto count = as_int(inputs.size());
+  const auto first_absent = std::ranges::find(inputs, kAbsent) - inputs.begin();
   const bool count_fits = count >= row.min_inputs && count <= row.max_inputs;
   const bool all_there = first_absent >= row.min_inputs || first_absent == count;
   if (count_fits && all_there) return ok();
@@ -67,33 +77,30 @@ Status check_arity(graph::OpKind op, const std::vector<graph::TensorId>& inputs)
 }
 }  // namespace
 
-graph::TensorId ModelWriter::input(const std::string& name, Dtype dtype,
-                                   const graph::Shape& shape) {
+TensorId ModelWriter::input(const std::string& name, Dtype dtype, const Shape& shape) {
   inputs_.push_back(graph_.add_tensor({{name, dtype, shape}, std::nullopt}));
   named_.insert(inputs_.back());
   return inputs_.back();
 }
 
-graph::TensorId ModelWriter::constant(Dtype dtype, const std::vector<double>& values, bool scalar) {
+TensorId ModelWriter::constant(Dtype dtype, const std::vector<double>& values, bool scalar) {
   const std::string numbers = fmt::format("{}", fmt::join(values, ","));
   const std::string what = fmt::format("{} {} {}", name_of(dtype), scalar, numbers);
   if (const auto found = known_.find(what); found != known_.end()) return found->second[0];
-  graph::Shape shape;
-  if (!scalar) shape.push_back(static_cast<int64_t>(values.size()));
-  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bytes_of(dtype)));
+  Shape shape;
+  if (!scalar) shape.push_back(as_int64(values.size()));
+  std::vector<std::byte> bytes(values.size() * as_size(bytes_of(dtype)));
   for (size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
   const std::string name = fresh("c", constants_.size() + 1);
-  const graph::TensorInfo info{name, dtype, shape};
+  const TensorInfo info{name, dtype, shape};
   constants_.push_back(graph_.add_tensor({info, std::move(bytes)}));
   known_[what] = {constants_.back()};
   return constants_.back();
 }
 
-Result<std::vector<graph::TensorId>> ModelWriter::node(graph::OpKind op,
-                                                       std::vector<graph::TensorId> inputs,
-                                                       const Attributes& attributes,
-                                                       size_t outputs) {
-  while (!inputs.empty() && inputs.back() == graph::kAbsent) inputs.pop_back();
+Result<std::vector<TensorId>> ModelWriter::node(OpKind op, std::vector<TensorId> inputs,
+                                                const Attributes& attributes, size_t outputs) {
+  while (!inputs.empty() && inputs.back() == kAbsent) inputs.pop_back();
   WARPLOOM_CHECK(check_arity(op, inputs));
   const std::string operands = fmt::format("{}", fmt::join(inputs, ","));
   std::string what = fmt::format("{}({})", graph::name_of(op), operands);
@@ -107,7 +114,7 @@ Result<std::vector<graph::TensorId>> ModelWriter::node(graph::OpKind op,
   for (size_t i = 0; i < outputs; ++i) {
     std::string name = fresh("t", number);
     if (outputs > 1) name += fmt::format("_{}", i + 1);
-    const graph::TensorInfo info{name, Dtype::f32, {}};
+    const TensorInfo info{name, Dtype::f32, {}};
     node.outputs.push_back(graph_.add_tensor({info, std::nullopt}));
   }
   node.name = graph_.tensor(node.outputs[0]).name;
@@ -120,17 +127,17 @@ Result<std::vector<graph::TensorId>> ModelWriter::node(graph::OpKind op,
   return node.outputs;
 }
 
-void ModelWriter::name(graph::TensorId id, const std::string& name) {
+void ModelWriter::name(TensorId id, const std::string& name) {
   const bool made = !contains(constants_, id);
   if (made && named_.insert(id).second) graph_.tensor(id).name = name;
 }
 
-Status ModelWriter::output(graph::TensorId id, const std::string& name) {
+Status ModelWriter::output(TensorId id, const std::string& name) {
   ModelWriter::name(id, name);
   if (graph_.tensor(id).name != name || contains(inputs_, id)) {
     // A second name of a tensor is another tensor.
     const size_t tensors = graph_.tensors.size();
-    WARPLOOM_TRY(const auto copies, node(graph::OpKind::Identity, {id}, {}));
+    WARPLOOM_TRY(const auto copies, node(OpKind::Identity, {id}, {}));
     const bool again = graph_.tensors.size() == tensors;
     if (again || !named_.insert(copies[0]).second)
       return fail({ErrorCode::kUsage, "one value is given out under three names or more", "",
@@ -148,16 +155,16 @@ std::string ModelWriter::fresh(std::string_view prefix, size_t number) const {
   return name;
 }
 
-onnx::ModelProto ModelWriter::model(std::string_view name) const {
-  onnx::ModelProto model;
+ModelProto ModelWriter::model(std::string_view name) const {
+  ModelProto model;
   model.set_ir_version(kIrVersion);
   model.set_producer_name("warploom");
   model.add_opset_import()->set_version(kOpset);
   onnx::GraphProto& graph = *model.mutable_graph();
   graph.set_name(std::string(name));
-  for (const graph::TensorId id : inputs_) declare(*graph.add_input(), graph_.tensor(id));
-  for (const graph::TensorId id : constants_) {
-    const graph::Tensor& tensor = graph_.tensor(id);
+  for (const TensorId id : inputs_) declare(*graph.add_input(), graph_.tensor(id));
+  for (const TensorId id : constants_) {
+    const Tensor& tensor = graph_.tensor(id);
     onnx::TensorProto& to = *graph.add_initializer();
     to.set_name(tensor.name);
     to.set_data_type(onnx_type_of(tensor.dtype));
@@ -167,16 +174,16 @@ onnx::ModelProto ModelWriter::model(std::string_view name) const {
   for (const Made& made : nodes_) {
     onnx::NodeProto& node = *graph.add_node();
     node.set_op_type(std::string(graph::name_of(made.op)));
-    for (const graph::TensorId id : made.inputs)
-      node.add_input(id == graph::kAbsent ? "" : graph_.tensor(id).name);
-    for (const graph::TensorId id : made.outputs) node.add_output(graph_.tensor(id).name);
+    for (const TensorId id : made.inputs)
+      node.add_input(id == kAbsent ? "" : graph_.tensor(id).name);
+    for (const TensorId id : made.outputs) node.add_output(graph_.tensor(id).name);
     for (const auto& [key, value] : made.attributes) {
-      onnx::AttributeProto& to = *node.add_attribute();
+      AttributeProto& to = *node.add_attribute();
       to.set_name(key);
       std::visit([&](const auto& held) { store(to, held); }, value);
     }
   }
-  for (const graph::TensorId id : outputs_) declare(*graph.add_output(), graph_.tensor(id));
+  for (const TensorId id : outputs_) declare(*graph.add_output(), graph_.tensor(id));
   return model;
 }
 }  // namespace warploom::spell

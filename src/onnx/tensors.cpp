@@ -16,12 +16,16 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
 #include "onnx/model.h"
 
 namespace warploom::onnx_import {
+using graph::Tensor;
+using onnx::TensorProto;
+
 std::string place_of(const Source& source, std::string_view kind, std::string_view name) {
   return fmt::format("{}: {} '{}'", source.place, kind, name);
 }
@@ -32,14 +36,14 @@ static_assert(std::endian::native == std::endian::little, "raw_data is little-en
 using Bytes = std::vector<std::byte>;
 namespace fs = std::filesystem;
 
-tl::unexpected<Error> external_error(const onnx::TensorProto& proto, const Source& source,
+tl::unexpected<Error> external_error(const TensorProto& proto, const Source& source,
                                      std::string message, std::string found) {
   Error error{ErrorCode::kOnnxExternalData, std::move(message)};
   error.place = place_of(source, "tensor", proto.name());
   error.expected = "a regular file inside the model's folder, long enough";
   error.found = std::move(found);
   error.remedy = "keep the model's data files beside it, or beside the file that its link names";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 constexpr std::string_view kLfsPointer = "version https://git-lfs.github.com/spec/";
@@ -56,7 +60,7 @@ bool lies_below(const fs::path& file, const fs::path& folder) {
 //   snapshots/REV/model.onnx → ../../blobs/a1     snapshots/REV/w.bin → ../../blobs/b2
 //
 // reads blobs/b2, which lies beside the real model, under the name that the snapshot gives it.
-Result<fs::path> inside_folder(const onnx::TensorProto& proto, const Source& source,
+Result<fs::path> inside_folder(const TensorProto& proto, const Source& source,
                                const std::string& location) {
   const fs::path relative(location);
   if (source.folders.empty())
@@ -96,7 +100,7 @@ bool is_lfs_pointer(const fs::path& file) {
   return stream.read(begin.data(), std::ssize(begin)) && begin == kLfsPointer;
 }
 
-Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source, int64_t bytes) {
+Result<Bytes> read_external(const TensorProto& proto, const Source& source, int64_t bytes) {
   std::string location;
   int64_t offset = 0;
   int64_t length = bytes;
@@ -122,10 +126,10 @@ Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source
     error.expected = "the data itself";
     error.found = file.string();
     error.remedy = "fetch it with `git lfs pull` where the model was cloned";
-    return fail(std::move(error));
+    return fail(error);
   }
   std::error_code error;
-  const auto size = static_cast<int64_t>(fs::file_size(file, error));
+  const auto size = as_int64(fs::file_size(file, error));
   if (error || length != bytes || offset > size || size - offset < bytes) {
     const std::string found =
         fmt::format("{} bytes at {} of {}, tensor of {} bytes", length, offset, size, bytes);
@@ -147,7 +151,7 @@ template <class Narrow, class Field> Bytes narrowed(const Field& field) {
   return {bytes.begin(), bytes.end()};
 }
 
-Bytes typed_bytes(const onnx::TensorProto& proto, Dtype dtype) {
+Bytes typed_bytes(const TensorProto& proto, Dtype dtype) {
   switch (dtype) {
     case Dtype::f32: return narrowed<float>(proto.float_data());
     case Dtype::f64: return narrowed<double>(proto.double_data());
@@ -161,7 +165,7 @@ Bytes typed_bytes(const onnx::TensorProto& proto, Dtype dtype) {
 }
 }  // namespace
 
-Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& source) {
+Result<Tensor> to_tensor(const TensorProto& proto, const Source& source) {
   const std::string place = place_of(source, "tensor", proto.name());
   const auto known = graph::checked_dtype(proto.data_type(), "a tensor's element type", place);
   WARPLOOM_TRY(const Dtype dtype, known);
@@ -169,10 +173,10 @@ Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& so
     return fail({ErrorCode::kOnnxType, "tensors in segments are not supported", place});
   const auto& dims = proto.dims();
   const graph::Shape shape(dims.begin(), dims.end());
-  graph::Tensor tensor{{proto.name(), dtype, shape}, std::nullopt};
+  Tensor tensor{{proto.name(), dtype, shape}, std::nullopt};
   WARPLOOM_CHECK(graph::checked_element_count(tensor.shape, place));
   const int64_t bytes = graph::byte_count(tensor);
-  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+  if (proto.data_location() == TensorProto::EXTERNAL) {
     WARPLOOM_TRY(tensor.constant, read_external(proto, source, bytes));
     return tensor;
   }
@@ -183,7 +187,7 @@ Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& so
   } else {
     data = typed_bytes(proto, dtype);
   }
-  const auto given = static_cast<int64_t>(data.size());
+  const auto given = as_int64(data.size());
   if (given != bytes) {
     Error error{given < bytes ? ErrorCode::kOnnxTooLarge : ErrorCode::kOnnxShape};
     error.message = "a tensor's shape and the bytes that are there do not agree";
@@ -191,7 +195,7 @@ Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& so
     const std::string text = graph::to_text(tensor.shape);
     error.expected = fmt::format("{} bytes for {} {}", bytes, name_of(dtype), text);
     error.found = fmt::format("{} bytes", given);
-    return fail(std::move(error));
+    return fail(error);
   }
   if (dtype == Dtype::boolean)
     for (std::byte& value : data) value = value == std::byte{0} ? value : std::byte{1};

@@ -16,6 +16,8 @@
 
 namespace warploom::onnx_import {
 namespace {
+using onnx::NodeProto;
+
 struct Advice {
   std::string_view op;
   std::string_view remedy;
@@ -105,7 +107,7 @@ constexpr std::string_view kContributedDomains[] = {
     "com.microsoft", "com.microsoft.nchwc", "com.microsoft.experimental", "com.ms.internal.nhwc"};
 }  // namespace
 
-Error foreign_operator(const onnx::NodeProto& node, const std::string& place) {
+Error foreign_operator(const NodeProto& node, const std::string& place) {
   const std::string& op = node.op_type();
   const std::string& domain = node.domain();
   Error error{ErrorCode::kOnnxOpset, fmt::format("operator {} is of an unknown domain", op), place,
@@ -126,7 +128,7 @@ Error foreign_operator(const onnx::NodeProto& node, const std::string& place) {
   return error;
 }
 
-Error unknown_operator(const onnx::NodeProto& node, const std::string& place) {
+Error unknown_operator(const NodeProto& node, const std::string& place) {
   const std::string& op = node.op_type();
   std::string remedy;
   if (const auto advice = advice_of(kAdvice, op))

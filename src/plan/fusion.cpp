@@ -10,6 +10,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/rows.h"
@@ -22,6 +23,8 @@
 namespace warploom::plan {
 namespace {
 using graph::Graph, graph::Node, graph::OpClass, graph::TensorId;
+using graph::OpKind;
+using graph::Tensor;
 using Nodes = Groups::Nodes;
 
 // Families are not asked about regions of several nodes that are larger, or read more tensors.
@@ -72,7 +75,7 @@ class Legality {
   // Weights that lie backwards, those of transposed convolutions, are laid anew: few families take
   // them as they are.
   bool reads_backwards(const Node& node) const {
-    if (node.op != graph::OpKind::Slice || node.inputs.size() <= 4) return false;
+    if (node.op != OpKind::Slice || node.inputs.size() <= 4) return false;
     const auto steps = graph::constant_integers(graph_, node.inputs.back());
     return steps && std::ranges::min(*steps) < 0;
   }
@@ -81,8 +84,8 @@ class Legality {
   // or by a program of their own.
   bool interleaves(const Groups& groups, int n) const {
     constexpr int64_t kFew = 8;
-    if (groups.node(n).op != graph::OpKind::Transpose) return false;
-    const graph::Shape& shape = graph_.tensor(groups.stored(n)).shape;
+    if (groups.node(n).op != OpKind::Transpose) return false;
+    const auto& shape = graph_.tensor(groups.stored(n)).shape;
     return shape.back() <= kFew;
   }
 
@@ -128,7 +131,7 @@ std::string remedy_for(const Graph& region) {
 }
 
 tl::unexpected<Error> not_covered(const Region& region, const Node& root) {
-  const auto has_no_elements = [](const graph::Tensor& tensor) {
+  const auto has_no_elements = [](const Tensor& tensor) {
     return graph::element_count(tensor.shape) == 0;
   };
   const bool empty = std::ranges::any_of(region.graph.tensors, has_no_elements);
@@ -139,7 +142,7 @@ tl::unexpected<Error> not_covered(const Region& region, const Node& root) {
                          : "operators that families know, in types they compute";
   error.found = graph::to_text(region.graph);
   error.remedy = empty ? "leave out what has no elements" : remedy_for(region.graph);
-  return fail(std::move(error));
+  return fail(error);
 }
 
 class Fuser {
@@ -199,9 +202,9 @@ class Fuser {
   }
 
   Result<Partition> regions() {
-    const graph::Ranges ranges = graph::ranges_of(graph_);
+    const auto ranges = graph::ranges_of(graph_);
     Partition out;
-    for (const graph::Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
+    for (const Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
     for (const auto& [root, nodes] : groups_.all()) {
       WARPLOOM_CHECK(limits_.check());
       const TensorId stored = groups_.stored(root);
@@ -247,7 +250,7 @@ class Fuser {
 
 bool Partition::trivial(const Graph& whole) const {
   if (regions.size() != 1 || regions[0].alias || whole.outputs.size() != 1) return false;
-  const int tensors = static_cast<int>(whole.tensors.size());
+  const int tensors = as_int(whole.tensors.size());
   const auto holds = [&](TensorId id) { return is_weight(whole, id); };
   return std::ranges::none_of(std::views::iota(0, tensors), holds);
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <utility>
-#include <vector>
+#include "base/casts.h"
 #include "base/rows.h"
 #include "graph/graph.h"
 #include "plan/region.h"
@@ -15,7 +15,7 @@ using graph::OpClass, graph::TensorId;
 Groups::Groups(const graph::Graph& graph)
     : graph_(graph), outputs_(graph.outputs.begin(), graph.outputs.end()) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const int number = static_cast<int>(n);
+    const int number = as_int(n);
     maker_[graph.nodes[n].outputs[0]] = number;
     for (const TensorId id : graph.nodes[n].inputs) uses_[id].push_back(number);
     groups_[number] = {number};

@@ -1,5 +1,6 @@
 #include "plan/link.h"
 #include <fmt/format.h>
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <set>
@@ -17,18 +18,18 @@
 
 namespace warploom::plan {
 namespace {
+using graph::Graph;
 using graph::TensorId;
 
 class Linker {
  public:
-  Linker(const graph::Graph& whole, const Partition& partition)
-      : whole_(whole), partition_(partition) {
+  Linker(const Graph& whole, const Partition& partition) : whole_(whole), partition_(partition) {
     for (const TensorId id : whole.inputs) add(out_.inputs, kernels::spec_of(whole.tensor(id)));
     for (const TensorId id : whole.outputs) add(out_.outputs, kernels::spec_of(whole.tensor(id)));
   }
 
   void append(size_t number, const LaunchList& list) {
-    const std::map<std::string, std::string> buffers = add_buffers(number, list);
+    const auto buffers = add_buffers(number, list);
     out_.engine = list.engine;
     out_.arch = list.arch;
     out_.predicted_us += list.predicted_us;
@@ -55,7 +56,7 @@ class Linker {
       const std::string& own = region.graph.tensors[t].name;
       const std::string& memory = partition_.storage.at(region.tensors[t]);
       buffers[own] = memory;
-      const graph::Tensor& tensor = whole_.tensor(*whole_.tensor_named(memory));
+      const auto& tensor = whole_.tensor(*whole_.tensor_named(memory));
       const bool is_input = contains(list.inputs, own, &BufferSpec::name);
       const bool is_output = contains(region.graph.outputs, static_cast<TensorId>(t));
       if (!is_input && !is_output) continue;
@@ -80,7 +81,7 @@ class Linker {
     if (symbol != kernel.name) kernel = renamed(std::move(kernel), symbol);
   }
 
-  const graph::Graph& whole_;
+  const Graph& whole_;
   const Partition& partition_;
   LaunchList out_;
   std::set<std::string> known_;               // buffers
@@ -89,7 +90,7 @@ class Linker {
 };
 }  // namespace
 
-LaunchList link(const graph::Graph& whole, const Partition& partition,
+LaunchList link(const Graph& whole, const Partition& partition,
                 const std::vector<const LaunchList*>& lists,
                 const std::set<std::string>& constants) {
   Linker linker(whole, partition);

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include "base/casts.h"
 #include "base/error.h"
 #include "graph/common_subexpressions.h"
 #include "graph/graph.h"
@@ -17,9 +18,11 @@
 #include "target/capabilities.h"
 
 namespace warploom::plan {
-Result<graph::Graph> lower_for_target(graph::Graph given,
-                                      const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(graph::Graph graph, graph::merge_common(std::move(given)));
+using graph::Graph;
+using target::Capabilities;
+
+Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities) {
+  WARPLOOM_TRY(Graph graph, graph::merge_common(std::move(given)));
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
   WARPLOOM_TRY(graph, graph::merge_common(std::move(graph)));
   if (capabilities.gpu) {
@@ -34,13 +37,12 @@ Result<graph::Graph> lower_for_target(graph::Graph given,
   return graph::split_scans(std::move(graph), capabilities.num_sms);
 }
 
-Result<Partition> regions_of(const graph::Graph& graph, Track track,
-                             const target::Capabilities& capabilities, const Limits& limits,
-                             const std::set<std::string>& constants) {
-  const auto rank = [&](const graph::Graph& region) -> std::optional<int> {
+Result<Partition> regions_of(const Graph& graph, Track track, const Capabilities& capabilities,
+                             const Limits& limits, const std::set<std::string>& constants) {
+  const auto rank = [&](const Graph& region) -> std::optional<int> {
     std::optional<int> best;
     for (const auto& family : kernels::families_for({region, track}, capabilities))
-      best = std::min(best.value_or(kLastRank), static_cast<int>(family->suit()));
+      best = std::min(best.value_or(kLastRank), as_int(family->suit()));
     return best;
   };
   WARPLOOM_TRY(Partition made, partition(graph, rank, limits));

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/rows.h"
@@ -21,8 +22,7 @@ namespace warploom::plan {
 namespace {
 std::vector<std::string> read_by(const Region& region) {
   std::vector<std::string> names;
-  for (const graph::TensorId id : region.graph.inputs)
-    names.push_back(region.tensors[static_cast<size_t>(id)]);
+  for (const graph::TensorId id : region.graph.inputs) names.push_back(region.tensors[as_size(id)]);
   return names;
 }
 }  // namespace

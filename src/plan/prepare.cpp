@@ -1,8 +1,7 @@
 #include "plan/prepare.h"
 #include <fmt/format.h>
-#include <cstddef>
 #include <string>
-#include <utility>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/rows.h"
 #include "codegen/launch_list.h"
@@ -13,31 +12,34 @@
 
 namespace warploom::plan {
 namespace {
+using graph::Graph;
+using graph::TensorId;
+
 // By the names of the whole graph.
-bool is_constant(const graph::Graph& whole, const Names& known, const std::string& tensor) {
+bool is_constant(const Graph& whole, const Names& known, const std::string& tensor) {
   if (known.contains(tensor)) return true;
   return whole.tensor(*whole.tensor_named(tensor)).constant.has_value();
 }
 }  // namespace
 
-Status check_constants(const graph::Graph& graph, const Names& named) {
-  const auto name = [&](graph::TensorId id) { return graph.tensor(id).name; };
+Status check_constants(const Graph& graph, const Names& named) {
+  const auto name = [&](TensorId id) { return graph.tensor(id).name; };
   for (const std::string& constant : named) {
     if (contains(graph.inputs, constant, name)) continue;
     Error error{ErrorCode::kUsage, "the model has no such input", "--constant " + constant};
     error.expected = listed(graph.inputs, name);
     error.found = constant;
     error.remedy = "name an input that holds the same in every call";
-    return fail(std::move(error));
+    return fail(error);
   }
   return ok();
 }
 
-void mark_constants(Partition& partition, const graph::Graph& whole, const Names& named) {
+void mark_constants(Partition& partition, const Graph& whole, const Names& named) {
   Names known = named;
   for (Region& region : partition.regions) {
-    for (const graph::TensorId id : region.graph.inputs)
-      if (is_constant(whole, known, region.tensors[static_cast<size_t>(id)]))
+    for (const TensorId id : region.graph.inputs)
+      if (is_constant(whole, known, region.tensors[as_size(id)]))
         region.constants.insert(region.graph.tensor(id).name);
     if (region.constants.size() == region.graph.inputs.size())
       for (const std::string& stored : region.stored()) known.insert(stored);
@@ -46,7 +48,7 @@ void mark_constants(Partition& partition, const graph::Graph& whole, const Names
   }
 }
 
-void add_prepare(LaunchList& list, const graph::Graph& graph, const Names& named) {
+void add_prepare(LaunchList& list, const Graph& graph, const Names& named) {
   list.constants.clear();
   for (const BufferSpec& input : list.inputs)
     if (is_constant(graph, named, input.name)) list.constants.push_back(input.name);

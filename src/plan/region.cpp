@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/rows.h"
 #include "graph/graph.h"
@@ -19,17 +20,20 @@
 namespace warploom::plan {
 namespace {
 using graph::Graph, graph::Node, graph::TensorId;
+using graph::kAbsent;
+using graph::Ranges;
+using graph::Tensor;
 
 // A constant that is no floating-point data is held in the text up to so many elements.
 constexpr int64_t kMostHeldElements = 1 << 16;
 
 // 0, 1, 2 ..: of such a table kernels load nothing, however long it is.
-bool counts_up(const graph::Tensor& tensor) {
-  const auto count = static_cast<size_t>(graph::element_count(tensor.shape));
+bool counts_up(const Tensor& tensor) {
+  const auto count = as_size(graph::element_count(tensor.shape));
   const void* const numbers = tensor.constant->data();
   for (size_t i = 0; i < count; ++i) {
     const double value = load_as_double(tensor.dtype, numbers, i);
-    if (value != static_cast<double>(i)) return false;
+    if (value != as_double(i)) return false;
   }
   return true;
 }
@@ -75,7 +79,7 @@ class Cutter {
     for (const TensorId id : stored_) made.outputs.push_back(known_.at(id));
     made.name = name_of(made.nodes);
     region_.identity = graph::to_text(made);
-    for (const graph::Tensor& tensor : made.tensors) {
+    for (const Tensor& tensor : made.tensors) {
       if (!tensor.constant) continue;
       const auto* const bytes = reinterpret_cast<const char*>(tensor.constant->data());
       region_.identity.append(bytes, tensor.constant->size());
@@ -103,9 +107,9 @@ class Cutter {
   }
 
   TensorId add(TensorId id, const std::string& name, bool constant) {
-    const graph::Tensor& from = whole_.tensor(id);
+    const Tensor& from = whole_.tensor(id);
     const auto added = static_cast<TensorId>(region_.graph.tensors.size());
-    graph::Tensor copy{{name, from.dtype, from.shape}, std::nullopt};
+    Tensor copy{{name, from.dtype, from.shape}, std::nullopt};
     if (constant) copy.constant = from.constant;
     region_.graph.add_tensor(std::move(copy));
     region_.tensors.push_back(from.name);
@@ -116,7 +120,7 @@ class Cutter {
   const Graph& whole_;
   const std::vector<TensorId>& stored_;
   Region region_;
-  std::map<TensorId, TensorId> known_ = {{graph::kAbsent, graph::kAbsent}};
+  std::map<TensorId, TensorId> known_ = {{kAbsent, kAbsent}};
   int inputs_ = 0;
   int constants_ = 0;
   int between_ = 0;
@@ -125,12 +129,12 @@ class Cutter {
 
 std::vector<std::string> Region::stored() const {
   std::vector<std::string> names;
-  for (const TensorId id : graph.outputs) names.push_back(tensors[static_cast<size_t>(id)]);
+  for (const TensorId id : graph.outputs) names.push_back(tensors[as_size(id)]);
   return names;
 }
 
 bool is_weight(const Graph& graph, TensorId id) {
-  const graph::Tensor& tensor = graph.tensor(id);
+  const Tensor& tensor = graph.tensor(id);
   if (!tensor.constant) return false;
   const int64_t count = graph::element_count(tensor.shape);
   if (!is_float(tensor.dtype)) return count > kMostHeldElements && !counts_up(tensor);
@@ -138,7 +142,7 @@ bool is_weight(const Graph& graph, TensorId id) {
 }
 
 std::vector<TensorId> inputs_of(const Graph& graph, const std::set<int>& nodes) {
-  std::set<TensorId> made = {graph::kAbsent};
+  std::set<TensorId> made = {kAbsent};
   for (const int n : nodes) made.insert(graph.nodes[n].outputs[0]);
   std::vector<TensorId> inputs;
   for (const int n : nodes)
@@ -152,11 +156,11 @@ Region region_of(const Graph& graph, const std::set<int>& nodes,
   return Cutter(graph, stored).cut(nodes);
 }
 
-void add_ranges(Region& region, const graph::Ranges& whole) {
-  const graph::Ranges own = graph::ranges_of(region.graph);
+void add_ranges(Region& region, const Ranges& whole) {
+  const Ranges own = graph::ranges_of(region.graph);
   for (const TensorId id : region.graph.inputs) {
     const std::string& name = region.graph.tensor(id).name;
-    const graph::Range range = graph::range_in(whole, region.tensors[static_cast<size_t>(id)]);
+    const auto range = graph::range_in(whole, region.tensors[as_size(id)]);
     if (range == graph::range_in(own, name)) continue;
     region.ranges[name] = range;
     region.identity += fmt::format("{}: {}\n", name, graph::to_text(range));

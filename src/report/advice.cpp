@@ -1,9 +1,12 @@
 #include "report/advice.h"
 #include <fmt/format.h>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include "base/casts.h"
 #include "base/rendered.h"
 #include "report/figures.h"
 #include "report/history.h"
@@ -95,7 +98,7 @@ std::optional<Advice> budget_was_the_limit(const json& history) {
 
 std::optional<Advice> mostly_refused(const json& history) {
   const json& refusals = list_at(history, "/refusals");
-  const auto all = static_cast<double>(list_at(history, "/candidates").size());
+  const auto all = as_double(list_at(history, "/candidates").size());
   if (refusals.empty()) return std::nullopt;
   const double count = figure_at(refusals[0], "/count").value_or(0);
   if (count < kMostRefused * all) return std::nullopt;

@@ -39,17 +39,17 @@ const json& list_at(const json& record, const std::string& path) {
 }
 
 std::optional<double> positive_at(const json& record, const std::string& path) {
-  const std::optional<double> number = number_at(record, path);
+  const auto number = number_at(record, path);
   return number && *number > 0 ? number : std::nullopt;
 }
 
 std::optional<double> figure_at(const json& record, const std::string& path) {
-  const std::optional<double> number = number_at(record, path);
+  const auto number = number_at(record, path);
   return number && *number >= 0 ? number : std::nullopt;
 }
 
 std::optional<double> share_at(const json& record, const std::string& path) {
-  const std::optional<double> number = positive_at(record, path);
+  const auto number = positive_at(record, path);
   return number && *number <= 1 ? number : std::nullopt;
 }
 

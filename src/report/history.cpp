@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 #include "archive/archive.h"
@@ -31,7 +32,7 @@ std::vector<std::optional<double>> seconds_of(const archive::Moments& moments,
     out.assign(moments.candidates.size(), std::nullopt);
     return out;
   }
-  std::vector<double> when = moments.candidates;
+  auto when = moments.candidates;
   for (size_t i = when.size(); i-- > 1;) when[i - 1] = std::min(when[i - 1], when[i]);
   double searched = 0;  // by the runs before this one
   size_t run = 0;

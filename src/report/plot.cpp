@@ -12,6 +12,8 @@
 
 namespace warploom::report {
 namespace {
+using nlohmann::json;
+
 // The frame of resources/report/plot.html.
 constexpr double kLeft = 80;
 constexpr double kRight = 880;
@@ -85,8 +87,8 @@ class Axis {
   double high_ = -HUGE_VAL;
 };
 
-nlohmann::json label(double x, double y, const char* anchor, const std::string& text) {
-  nlohmann::json out;
+json label(double x, double y, const char* anchor, const std::string& text) {
+  json out;
   out["x"] = x;
   out["y"] = y;
   out["anchor"] = anchor;
@@ -112,11 +114,11 @@ std::string drawn(const Plot& plot) {
   if (x.empty()) return "";
   x.widen();
   y.widen();
-  nlohmann::json record;
+  json record;
   record["css"] = plot.css;
   record["title"] = plot.title;
   record["note"] = plot.note;
-  nlohmann::json& labels = record["labels"];
+  json& labels = record["labels"];
   for (const double tick : x.ticks())
     labels.push_back(label(x.at(tick), kBottom + 20, "middle", number_text(tick)));
   for (const double tick : y.ticks()) {
@@ -139,7 +141,7 @@ std::string drawn(const Plot& plot) {
       const std::string points = fmt::format("{0:.1f},{1:.1f} {0:.1f},{2:.1f}", at_x, low, high);
       record["lines"].push_back({{"css", "interval " + mark.css}, {"points", points}});
     }
-    nlohmann::json row;
+    json row;
     row["css"] = mark.css;
     row["x"] = at_x;
     row["y"] = y.at(mark.y);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include "base/rendered.h"
 #include "report/figures.h"
 
@@ -53,7 +54,7 @@ std::string cell(const json& column, const json& record) {
     if (text.empty() && column.contains("unknown")) return unknown_cell(said, false);
     return fmt::format("<td>{}</td>", escaped(text));
   }
-  const std::optional<double> figure = form->figure(record, path);
+  const auto figure = form->figure(record, path);
   if (!figure) return unknown_cell(said, true);
   const std::string bar =
       as == "share" ? fmt::format(" bar\" style=\"--part:{:.1f}%", 100 * *figure) : "";

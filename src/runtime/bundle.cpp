@@ -6,7 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <tl/expected.hpp>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "codegen/launch_list.h"
@@ -56,11 +59,18 @@ Status pass_gate(const LaunchList& list, const Binary& binary, const LoadOptions
   if (options.trusted) return ok();
   for (size_t i = 0; i < list.kernels.size(); ++i) {
     const auto first = std::ranges::find(binary.images, binary.images[i]);
-    if (first - binary.images.begin() != static_cast<std::ptrdiff_t>(i)) continue;
+    if (first - binary.images.begin() != as_int64(i)) continue;
     WARPLOOM_TRY(const std::string image, read_file(binary.images[i]));
     WARPLOOM_CHECK(options.gate(image, list.kernels[i].name));
   }
   return ok();
+}
+
+// Memory of the device that holds these bytes.
+Result<Buffer> uploaded(std::string_view bytes, Executor& device) {
+  WARPLOOM_TRY(Buffer buffer, device.allocate(bytes.size()));
+  WARPLOOM_CHECK(device.upload(buffer, bytes.data(), bytes.size()));
+  return buffer;
 }
 }  // namespace
 
@@ -92,11 +102,9 @@ Result<std::unique_ptr<Bundle>> Bundle::loaded(fs::path path, const LoadOptions&
       continue;
     }
     if (!file->is_string()) return unfit_plan(path, "a constant without its file");
-    Buffer& buffer = bundle->kept_[input.name];
-    WARPLOOM_TRY(buffer, device.allocate(input.bytes()));
     WARPLOOM_TRY(const std::string bytes,
                  read_beside(plan, folder, file->get<std::string>(), input.bytes()));
-    WARPLOOM_CHECK(device.upload(buffer, bytes.data(), input.bytes()));
+    WARPLOOM_TRY(bundle->kept_[input.name], uploaded(bytes, device));
   }
   WARPLOOM_CHECK(device.add_workspaces(list, bundle->kept_));
   for (const BufferSpec& output : list.outputs) bundle->tensors.push_back(&output);

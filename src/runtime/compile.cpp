@@ -22,10 +22,12 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/confine.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -90,7 +92,7 @@ std::string key_of(const Job& job, const std::string& text) {
 
 // The arguments of one step: `more` behind the program and its flags.
 std::vector<std::string> step(const Job& job, std::initializer_list<const char*> more) {
-  std::vector<std::string> argv = job.argv;
+  auto argv = job.argv;
   argv.insert(argv.end(), more.begin(), more.end());
   return argv;
 }
@@ -102,21 +104,21 @@ Result<Image> foreign_image_of(const Job& job) {
   const CompilerSandbox sandbox(job.compiler, job.argv, job.device, job.time, true);
   WARPLOOM_CHECK(sandbox.write("kernels.cpp", job.source));
   // Once compiled, a text that sees the time is another one the next day.
-  const std::vector<std::string> to_preprocessed =
+  const auto to_preprocessed =
       step(job, {"-E", "-Werror=date-time", "-I", ".", "-o", "kernels.ii", "kernels.cpp"});
   WARPLOOM_CHECK(sandbox.run(to_preprocessed));
   WARPLOOM_TRY(const std::string text, sandbox.read("kernels.ii"));
   WARPLOOM_CHECK(check_preprocessed(text, sandbox.readable()));
   const std::string key = key_of(job, text);
   if (auto image = cache.find(key)) return std::move(*image);
-  std::vector<std::string> to_assembly = step(job, {"-S", "-o", "kernels.s", "kernels.ii"});
+  auto to_assembly = step(job, {"-S", "-o", "kernels.s", "kernels.ii"});
   // clang++ would assemble asm statements, with their directives, on its way to the text.
   if (job.compiler.name.find("clang") != job.compiler.name.npos)
     to_assembly.emplace_back("-fno-integrated-as");
   WARPLOOM_TRY(const std::string log, sandbox.run(to_assembly));
   WARPLOOM_TRY(const std::string assembly, sandbox.read("kernels.s"));
   WARPLOOM_CHECK(check_assembly(assembly));
-  const std::vector<std::string> to_image = step(job, {"-o", "image", "kernels.s"});
+  const auto to_image = step(job, {"-o", "image", "kernels.s"});
   WARPLOOM_TRY(const std::string more, sandbox.run(to_image));
   WARPLOOM_TRY(const std::string bytes, sandbox.read("image"));
   return cache.store(key, bytes, job.source, log + more);
@@ -138,7 +140,7 @@ Result<Image> image_of(const Job& job) {
     error.place = job.compiler.name;
     error.expected = "set_helper_program() before foreign text is compiled";
     error.remedy = "use the warploom program, or install nvcc";
-    return fail(std::move(error));
+    return fail(error);
   }
   if (job.argv[0].empty()) {
     WARPLOOM_TRY(const Output made, compile_cuda_in_process(job.source, job.argv.back()));
@@ -174,7 +176,7 @@ void shrink(const DiskCache& cache) {
   int64_t total = 0;
   std::error_code error;  // another process may be shrinking it as well
   for (const auto& file : fs::directory_iterator(cache.folder, error)) {
-    total += static_cast<int64_t>(file.file_size(error));
+    total += as_int64(file.file_size(error));
     if (file.path().extension() == kImage)
       images.emplace_back(file.last_write_time(error), file.path());
   }
@@ -187,7 +189,7 @@ void shrink(const DiskCache& cache) {
     for (const char* part : {kImage, kSource, kLog, kPtx}) {
       const auto bytes = fs::file_size(file.replace_extension(part), error);
       if (error) continue;  // as of a CPU's, which has no PTX
-      total -= static_cast<int64_t>(bytes);
+      total -= as_int64(bytes);
       fs::remove(file, error);
     }
   }
@@ -224,7 +226,7 @@ Result<Image> DiskCache::store(const std::string& key, std::string_view image,
     written.error().remedy = "free some space, or name another folder in XDG_CACHE_HOME";
     return tl::unexpected(written.error());
   }
-  const auto bytes = static_cast<int64_t>(image.size() + source.size() + log.size());
+  const auto bytes = as_int64(image.size() + source.size() + log.size());
   const int64_t before = unseen_bytes.fetch_add(bytes);
   if (before < 0 || before + bytes >= cap_bytes / 64) {
     unseen_bytes = 0;

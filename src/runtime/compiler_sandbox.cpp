@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <regex>
 #include <string>
 #include <string_view>
@@ -18,6 +20,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/confine.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -119,7 +122,7 @@ std::vector<fs::path> files_of_compiler(const Compiler& compiler,
     add_program(paths, fs::path(toolkit) / "bin/nvcc");
   for (const std::string& argument : compiler.arguments) add_program(paths, find_program(argument));
   // "-I/opt/include", "--sysroot=/opt/root": whoever named the compiler named them.
-  std::vector<std::string> all = compiler.arguments;
+  auto all = compiler.arguments;
   all.insert(all.end(), flags.begin(), flags.end());
   for (const std::string& flag : all)
     if (const size_t at = flag.find('/'); at != flag.npos && at + 1 < flag.size())
@@ -142,7 +145,7 @@ CompilerSandbox::CompilerSandbox(const Compiler& compiler, const std::vector<std
   limits_.memory_bytes = cuda ? kCudaMemory : kMemory;
   if (kSanitized && compiler.nvrtc) limits_.memory_bytes = 0;
   // The clock ends it first, unless a process escapes its group.
-  limits_.cpu_seconds = static_cast<uint64_t>(time.count() / 1000 + 1) * (cuda ? 8 : 1) + 1;
+  limits_.cpu_seconds = as_uint64(time.count() / 1000 + 1) * (cuda ? 8 : 1) + 1;
   limits_.file_bytes = kFile;
   for (const EmbeddedFile& file : headers_of(device))
     std::ofstream(folder() / file.path) << file.text;
@@ -181,7 +184,7 @@ std::vector<std::string> CompilerSandbox::environment() const {
 
 Result<std::string> CompilerSandbox::run(const std::vector<std::string>& argv) const {
   const Confine confine(limits_);
-  const std::vector<std::string> variables = environment();
+  const auto variables = environment();
   std::vector<char*> raw;
   for (const std::string& one : variables) raw.push_back(const_cast<char*>(one.c_str()));
   raw.push_back(nullptr);

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/rendered.h"
@@ -136,7 +137,7 @@ std::optional<Compiler> cpu_compiler_of(const std::string& command) {
 }  // namespace
 
 Result<Compiler> find_cuda_compiler() {
-  static const Result<Compiler> compiler = look_for_compiler();
+  static const auto compiler = look_for_compiler();
   return compiler;
 }
 
@@ -168,7 +169,7 @@ Result<Output> compile_cuda_in_process(const std::string& source, const std::str
   const Nvrtc& n = nvrtc();
   std::vector<const char*> texts;
   std::vector<const char*> names;
-  const std::vector<EmbeddedFile> headers = headers_of("ptx");
+  const auto headers = headers_of("ptx");
   for (const EmbeddedFile& file : headers) {
     texts.push_back(file.text.c_str());
     names.push_back(file.path.c_str());
@@ -176,11 +177,11 @@ Result<Output> compile_cuda_in_process(const std::string& source, const std::str
   const std::string target = "--gpu-architecture=" + arch;
   const char* const options[] = {target.c_str(), "--std=c++17", "-lineinfo", "--ptxas-options=-v"};
   Nvrtc::Program program = nullptr;
-  int code = n.create(&program, source.c_str(), "kernel.cu", static_cast<int>(texts.size()),
-                      texts.data(), names.data());
+  int code = n.create(&program, source.c_str(), "kernel.cu", as_int(texts.size()), texts.data(),
+                      names.data());
   Output made;
   if (code == 0) {
-    code = n.compile(program, static_cast<int>(std::size(options)), options);
+    code = n.compile(program, as_int(std::size(options)), options);
     size_t bytes = 0;
     if (n.log_size(program, &bytes) == 0 && bytes > 1) {
       made.log.resize(bytes);

@@ -50,7 +50,7 @@ Result<Driver> open_driver() {
     error.expected = "an NVIDIA driver";
     error.found = library.why_not();
     error.remedy = meaning_of(kStubLibrary).remedy;
-    return fail(std::move(error));
+    return fail(error);
   }
   Driver driver;
 #define WARPLOOM_DRIVER(name, version, ...) driver.name = library[#name #version];
@@ -68,7 +68,7 @@ Result<Driver> open_driver() {
 }  // namespace
 
 Result<const Driver*> Driver::get() {
-  static const Result<Driver> driver = open_driver();
+  static const auto driver = open_driver();
   if (!driver) return fail(driver.error());
   return &*driver;
 }
@@ -83,7 +83,7 @@ Status Driver::check(CUresult code, const char* call) const {
   Error error{meaning.error, fmt::format("{} failed: {}", call, text), call, "CUDA_SUCCESS"};
   error.found = fmt::format("{} ({})", name, code);
   error.remedy = meaning.remedy;
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Result<int> Driver::attribute(int which) const {
@@ -103,7 +103,7 @@ Result<std::string> Driver::arch() const {
   error.expected = "compute capability 8.0 or later";
   error.found = fmt::format("{}.{}", major, minor);
   error.remedy = "use --target cpu";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 std::string Driver::version() const {

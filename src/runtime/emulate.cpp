@@ -10,7 +10,9 @@
 #include <span>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"
@@ -36,7 +38,7 @@ int swizzle_number(int bytes) {
 wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
   wl::TensorMap map{};
   map.base = base;
-  map.rank = static_cast<int>(spec.dims.size());
+  map.rank = as_int(spec.dims.size());
   map.element_bytes = bytes_of(spec.dtype);
   std::ranges::copy(spec.dims, map.dims);
   map.strides[0] = map.element_bytes;
@@ -68,14 +70,14 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
     error.place = object.path.string();
     error.expected = entry;
     error.found = library.why_not();
-    return fail(std::move(error));
+    return fail(error);
   }
 
   std::ranges::copy(kernel.grid, launch.grid);
   std::ranges::copy(kernel.cluster, launch.cluster);
   launch.cooperative = kernel.cooperative;
   launch.block = kernel.threads;
-  launch.shared_bytes = static_cast<int>(kernel.shared_bytes);
+  launch.shared_bytes = as_int(kernel.shared_bytes);
   launch.options = options;
   launch.options.after_launch = kernel.programmatic_launch;
   const auto blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
@@ -86,7 +88,7 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
     error.expected = fmt::format("at most {} threads", kMostTogether);
     error.found = fmt::format("{} blocks of {}", blocks, kernel.threads);
     error.remedy = "check a smaller problem";
-    return fail(std::move(error));
+    return fail(error);
   }
 
   std::vector<void*> pointers(kernel.args.size());
@@ -113,7 +115,7 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
     launch.allocations.push_back(std::move(memory));
   }
   launch.args = args.data();
-  const emulator::Report report = emulator::run(launch);
+  const auto report = emulator::run(launch);
   for (const Argument& arg : kernel.args)
     spaces[arg.buffer].initialised = true;  // what was left out shows as poison in the numbers
   if (report.deadlock)

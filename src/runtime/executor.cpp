@@ -15,6 +15,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -53,7 +54,7 @@ Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
     error.message = "a bound buffer is too small";
     error.found = fmt::format("{} bytes", found->second.bytes());
   }
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Result<Buffer> host_buffer(int64_t bytes, int64_t room,
@@ -65,7 +66,7 @@ Result<Buffer> host_buffer(int64_t bytes, int64_t room,
   error.expected = fmt::format("{} bytes", bytes);
   error.found = fmt::format("{} bytes free", room);
   error.remedy = "take a smaller problem";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Result<CpuKernel> cpu_kernel(const std::string& image, const std::string& name) {
@@ -76,7 +77,7 @@ Result<CpuKernel> cpu_kernel(const std::string& image, const std::string& name) 
   error.expected = "a shared object with the kernel";
   error.found = library ? image : library.why_not();
   error.remedy = "clear the cache folder and compile again";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Result<std::shared_ptr<void>> Executor::host_memory(int64_t bytes) {
@@ -116,7 +117,7 @@ Status Executor::clocks_agree() {
   error.message = "the clock beside a candidate contradicts the one outside";
   error.expected = "the same times but for now and then";
   error.found = fmt::format("{} of {} samples differ", samples - agreeing, samples);
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Status Executor::add_workspaces(const LaunchList& list, Bindings& buffers) {
@@ -140,7 +141,7 @@ Status check_images(const LaunchList& list, Engine engine, const Binary& binary,
   error.expected = fmt::format("{} images", list.kernels.size());
   error.found = fmt::format("{} images", images);
   error.remedy = "compile the list again";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 // Whoever binds buffers passes inputs as they are, row by row.
@@ -151,7 +152,7 @@ Status check_nothing_packed(const Kernel& kernel) {
     error.expected = "inputs row by row";
     error.found = arg.buffer;
     error.remedy = "lay it out before, and name it as an input without `packed`";
-    return fail(std::move(error));
+    return fail(error);
   }
   return ok();
 }
@@ -258,7 +259,7 @@ class CpuExecutor final : public Executor {
         error.expected = fmt::format("{} bytes a thread", kernel.shared_bytes);
         error.found = "no room";
         error.remedy = "take a smaller schedule";
-        return fail(std::move(error));
+        return fail(error);
       };
     };
   }
@@ -284,8 +285,8 @@ Result<DeviceInfo> cpu_info() {
   info.name = proc_value("/proc/cpuinfo", "model name");
   if (info.name.empty()) info.name = "CPU";
   info.arch = capabilities.arch;
-  info.num_sms = static_cast<int>(wl::allowed_cores().size());
-  info.memory_bytes = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  info.num_sms = as_int(wl::allowed_cores().size());
+  info.memory_bytes = as_int64(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   info.cache_bytes = std::max<int64_t>(::sysconf(_SC_LEVEL3_CACHE_SIZE), int64_t{8} << 20);
   return info;
 }

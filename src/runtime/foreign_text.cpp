@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 #include "base/error.h"
 #include "base/quoted.h"
@@ -209,7 +212,7 @@ Status check_preprocessed(std::string_view text, const std::vector<fs::path>& re
         error.expected = "the compiler's own headers and Warploom's device headers";
         error.found = printable(marker.file);
         error.remedy = "write what it needs into the kernel file";
-        return fail(std::move(error));
+        return fail(error);
       }
       own = marker.file.find('/') == std::string::npos;
       if (own && !marker.enters) line = marker.line - 1;
@@ -221,14 +224,14 @@ Status check_preprocessed(std::string_view text, const std::vector<fs::path>& re
       error.expected = "text alone";
       error.found = printable(words);
       error.remedy = "leave that pragma out";
-      return fail(std::move(error));
+      return fail(error);
     }
     if (own && words.find("\"kernels.cpp\"") != words.npos) {
       Error error = refused(line, "the text uses its file's name, which differs where it is built");
       error.expected = "a text that is the same everywhere";
       error.found = "__FILE__ or __BASE_FILE__";
       error.remedy = "leave it out; of assert() as well";
-      return fail(std::move(error));
+      return fail(error);
     }
   }
   return ok();
@@ -273,7 +276,7 @@ Status check_assembly(std::string_view text) {
     error.expected = "the directives that compilers write themselves";
     error.found = printable(unknown);
     error.remedy = "write that part in C++, or with instructions alone";
-    return fail(std::move(error));
+    return fail(error);
   }
   return ok();
 }

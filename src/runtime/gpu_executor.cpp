@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "runtime/driver.h"
@@ -25,7 +26,7 @@ constexpr std::array<int, 4> kSwizzles = {0, 32, 64, 128};  // bytes, by the dri
 constexpr int kPromoteTo128 = 2;
 
 unsigned size(int64_t value) {
-  return static_cast<unsigned>(value);
+  return as_uint32(value);
 }
 
 // The driver's form of `map` over the memory at `address`. Source: CUDA Driver API, "Tensor Map
@@ -46,7 +47,7 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
     error.expected = "1 to 5 dims, a stride less, as many box sizes, swizzle 0, 32, 64 or 128";
     error.found = text;
     error.remedy = "check the launch list";
-    return fail(std::move(error));
+    return fail(error);
   }
   std::array<uint64_t, 5> dims{};
   std::array<uint64_t, 5> strides{};
@@ -57,8 +58,8 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
   std::ranges::transform(map.box, box.begin(), size);
   CUtensorMap encoded;
   const CUresult result = cuda.cuTensorMapEncodeTiled(
-      &encoded, codes_of(map.dtype).tensor_map, static_cast<uint32_t>(rank), address, dims.data(),
-      strides.data(), box.data(), steps.data(), 0, static_cast<int>(swizzle), kPromoteTo128, 0);
+      &encoded, codes_of(map.dtype).tensor_map, as_uint32(rank), address, dims.data(),
+      strides.data(), box.data(), steps.data(), 0, as_int(swizzle), kPromoteTo128, 0);
   auto done = cuda.check(result, "cuTensorMapEncodeTiled");
   if (done) return encoded;
   done.error().place = place;
@@ -158,13 +159,13 @@ class GpuExecutor final : public Executor {
     size_t free = 0;
     size_t total = 0;
     WARPLOOM_CUDA(cuda_, cuMemGetInfo, &free, &total);
-    return static_cast<int64_t>(free);
+    return as_int64(free);
   }
 
   Result<Buffer> allocate(int64_t bytes) override {
     constexpr size_t kAlignment = 4096;  // cuMemAlloc alone promises 256
     CUdeviceptr address = 0;
-    const size_t wanted = static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kAlignment;
+    const size_t wanted = as_size(std::max<int64_t>(bytes, 1)) + kAlignment;
     if (auto done = cuda_.check(cuda_.cuMemAlloc(&address, wanted), "cuMemAlloc"); !done) {
       done.error().expected = fmt::format("{} bytes", bytes);
       return fail(std::move(done.error()));
@@ -190,8 +191,7 @@ class GpuExecutor final : public Executor {
       if (!range->map(properties)) return allocate(bytes);
     }
     std::shared_ptr<void> owner(nullptr, [this, range](void*) { (void)synchronize(); });
-    return Buffer(std::move(owner), reinterpret_cast<void*>(range->begin()),
-                  static_cast<int64_t>(size));
+    return Buffer(std::move(owner), reinterpret_cast<void*>(range->begin()), as_int64(size));
   }
 
   Result<std::shared_ptr<void>> host_memory(int64_t bytes) override {
@@ -246,9 +246,9 @@ class GpuExecutor final : public Executor {
       error.expected = fmt::format("at most {} bytes", info_.shared_bytes);
       error.found = fmt::format("{} bytes", kernel.shared_bytes);
       error.remedy = "take fewer stages or a smaller tile";
-      return fail(std::move(error));
+      return fail(error);
     }
-    const int shared_bytes = static_cast<int>(kernel.shared_bytes);
+    const int shared_bytes = as_int(kernel.shared_bytes);
     WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared, shared_bytes);
     if (cluster_size(kernel) > kPortableCluster)
       WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
@@ -278,7 +278,7 @@ class GpuExecutor final : public Executor {
     constexpr double kGrain = 10;
     const auto end = std::chrono::steady_clock::now();
     const std::chrono::duration<double, std::micro> outside = end - start;
-    const double inside = static_cast<double>(milliseconds) * 1000.0;
+    const double inside = as_double(milliseconds) * 1000.0;
     const bool not_longer = inside <= 1.02 * outside.count() + kGrain;
     const bool not_shorter = outside.count() <= 2 * inside + kBefore;
     ++samples_;
@@ -363,10 +363,10 @@ Result<DeviceInfo> gpu_info() {
   std::array<char, 256> text{};
   size_t bytes = 0;
   WARPLOOM_CUDA(*cuda, cuDeviceGet, &gpu, 0);
-  WARPLOOM_CUDA(*cuda, cuDeviceGetName, text.data(), static_cast<int>(text.size()), gpu);
+  WARPLOOM_CUDA(*cuda, cuDeviceGetName, text.data(), as_int(text.size()), gpu);
   WARPLOOM_CUDA(*cuda, cuDeviceTotalMem, &bytes, gpu);
   info.name = text.data();
-  info.memory_bytes = static_cast<int64_t>(bytes);
+  info.memory_bytes = as_int64(bytes);
   WARPLOOM_TRY(info.arch, cuda->arch());
   WARPLOOM_TRY(info.num_sms, cuda->attribute(kAttributeProcessors));
   WARPLOOM_TRY(info.cache_bytes, cuda->attribute(kAttributeL2Bytes));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,7 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/file.h"
 #include "cpu/pool.h"
 #include "runtime/executor.h"
@@ -76,10 +78,10 @@ void read_cores(NoiseWatch::Counters& into) {
   std::set<std::string> names;
   for (const int core : wl::allowed_cores()) names.insert(fmt::format("cpu{}", core));
   std::ifstream file("/proc/stat");
-  const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const double tick = 1.0 / as_double(::sysconf(_SC_CLK_TCK));
   for (std::string line; std::getline(file, line);) {
     if (!names.contains(line.substr(0, line.find(' ')))) continue;
-    const std::vector<double> ticks = numbers_after(line);
+    const auto ticks = numbers_after(line);
     if (ticks.size() <= kSteal) continue;
     into.stolen = into.stolen.value_or(0) + tick * ticks[kSteal];
     double busy = 0;
@@ -147,7 +149,7 @@ std::vector<std::string> Noise::reasons() const {
 
 std::string Noise::text() const {
   if (!watched) return "not known";
-  std::vector<std::string> said = reasons();
+  auto said = reasons();
   if (said.empty()) return "quiet";
   if (load) said.insert(said.begin(), words_of(kFacts[0], *this));
   return fmt::format("busy ({})", fmt::join(said, ", "));
@@ -173,7 +175,7 @@ Noise noise_from_json(const json& text) {
   const auto cores = text.find("cores");
   constexpr int64_t kMostCores = 1 << 20;
   const bool known = cores != text.end() && cores->is_number_integer();
-  if (known) noise.cores = static_cast<int>(std::clamp<int64_t>(*cores, 0, kMostCores));
+  if (known) noise.cores = as_int(std::clamp<int64_t>(*cores, 0, kMostCores));
   for (const Fact& fact : kFacts)
     if (const auto at = text.find(fact.key); at != text.end() && at->is_number())
       noise.*fact.value = at->get<double>();
@@ -195,8 +197,8 @@ double quantile_of(std::span<const double> samples, double share) {
   std::vector<double> sorted(samples.begin(), samples.end());
   std::ranges::sort(sorted);
   if (sorted.empty()) return 0;
-  const double last = static_cast<double>(sorted.size() - 1);
-  return sorted[static_cast<size_t>(share * last + 0.5)];
+  const double last = as_double(sorted.size() - 1);
+  return sorted[as_size(share * last + 0.5)];
 }
 
 std::optional<double> spread_of(std::span<const double> samples) {
@@ -213,7 +215,7 @@ NoiseWatch::NoiseWatch(std::vector<int> processes, bool cpu)
 }
 
 Noise NoiseWatch::since_start() const {
-  const int cores = static_cast<int>(wl::allowed_cores().size());
+  const int cores = as_int(wl::allowed_cores().size());
   Noise noise;
   if (cpu_) noise = noise_between(start_, counters_of(processes_), cores);
   noise.watched = true;
@@ -231,21 +233,21 @@ Noise noise_between(const NoiseWatch::Counters& start, const NoiseWatch::Counter
   noise.watched = true;
   noise.cores = cores;
   const double seconds = std::chrono::duration<double>(end.at - start.at).count();
-  const std::optional<double> ran = grown(start.ran, end.ran);
-  const std::optional<double> busy = grown(start.busy, end.busy);
-  std::optional<double> waited = grown(start.waited, end.waited);
+  const auto ran = grown(start.ran, end.ran);
+  const auto busy = grown(start.busy, end.busy);
+  auto waited = grown(start.waited, end.waited);
   // Our own threads wait for each other, too: others can have kept them from a core no longer than
   // others ran.
   if (waited && busy && ran) waited = std::min(*waited, std::max(0.0, *busy - *ran));
   if (ran && waited && *ran + *waited > 0) noise.run_delay = *waited / (*ran + *waited);
   if (seconds <= 0) return noise;
-  const std::optional<double> switches = grown(start.switches, end.switches);
+  const auto switches = grown(start.switches, end.switches);
   if (switches) noise.switches = *switches / seconds;
   if (seconds < kShortest) return noise;
   if (busy && ran) noise.others = std::max(0.0, *busy - *ran) / seconds;
-  const std::optional<double> stolen = grown(start.stolen, end.stolen);
+  const auto stolen = grown(start.stolen, end.stolen);
   if (stolen && cores > 0) noise.stolen = *stolen / (seconds * cores);
-  const std::optional<double> throttled = grown(start.throttled, end.throttled);
+  const auto throttled = grown(start.throttled, end.throttled);
   if (throttled) noise.throttled = *throttled / seconds;
   return noise;
 }

@@ -1,8 +1,8 @@
 #include "runtime/standing.h"
-#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
+#include "base/casts.h"
 #include "runtime/noise.h"
 #include "runtime/timing.h"
 
@@ -35,6 +35,6 @@ Standing standing_of(const Ratio& ratio, const Noise& noise) {
 }
 
 std::string_view name_of(Standing standing) {
-  return kNames[static_cast<size_t>(standing)];
+  return kNames[as_size(standing)];
 }
 }  // namespace warploom::runtime

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "common/median.h"
@@ -27,7 +28,7 @@ Ratio ratio_of(std::span<const double> ours, std::span<const double> reference, 
   for (size_t lap = 0; lap < std::min(ours.size(), reference.size()); ++lap)
     if (ours[lap] > 0 && reference[lap] > 0) ratios.push_back(reference[lap] / ours[lap]);
   const wl::Interval interval = wl::median_interval(ratios.data(), ratios.size(), seed);
-  const int pairs = static_cast<int>(ratios.size());
+  const int pairs = as_int(ratios.size());
   return {interval.median, interval.low, interval.high, pairs};
 }
 
@@ -82,7 +83,7 @@ class Measurement {
 
   Status around(size_t alternative, bool after) const {
     if (!options_.around) return ok();
-    const auto calls = static_cast<size_t>(all_[alternative].calls_per_sample);
+    const auto calls = as_size(all_[alternative].calls_per_sample);
     return options_.around(alternative, calls, after);
   }
 
@@ -128,7 +129,7 @@ class Measurement {
     for (size_t i = 0; i < works_.size(); ++i) {
       if (!possible || shortest_ >= options_.short_us) return ok();
       WARPLOOM_TRY(works_[i], device_.record(in_order(alternatives_[i])));
-      all_[i].calls_per_sample = static_cast<int>(alternatives_[i].size());
+      all_[i].calls_per_sample = as_int(alternatives_[i].size());
       WARPLOOM_CHECK(sample(i));
     }
     return ok();
@@ -149,7 +150,7 @@ class Measurement {
     if (in_series) return 1;
     const double enough = std::ceil(options_.least_us / std::max(shortest_, 0.1));
     const double most = options_.most_times;
-    const int times = static_cast<int>(std::min(enough, most));
+    const int times = as_int(std::min(enough, most));
     return std::clamp(times, 1, kStep * times_);
   }
 
@@ -178,7 +179,7 @@ class Measurement {
     const auto start = Clock::now();
     int laps = 0;
     while (!has_enough(laps, start)) {
-      WARPLOOM_CHECK(take_lap(static_cast<size_t>(laps)));
+      WARPLOOM_CHECK(take_lap(as_size(laps)));
       ++laps;
       // Calls that turn out shorter must not make samples short: they begin again.
       if (wanted_times() <= 2 * times_) continue;

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 #include <vector>
+#include "base/casts.h"
 #include "codegen/launch_list.h"
 
 namespace warploom::runtime {
@@ -64,7 +65,7 @@ std::vector<Text> texts_of(const LaunchList& list) {
 }
 
 Unit unit_of(const std::vector<const Text*>& texts) {
-  Unit unit{.texts = static_cast<int>(texts.size())};
+  Unit unit{.texts = as_int(texts.size())};
   for (const Text* text : texts) {
     const auto& kernels = text->kernels;
     unit.kernels.insert(unit.kernels.end(), kernels.begin(), kernels.end());
@@ -102,7 +103,7 @@ void add_units(std::vector<Unit>& units, const std::vector<const Text*>& texts) 
 }  // namespace
 
 std::vector<Unit> units_of(const LaunchList& list) {
-  const std::vector<Text> texts = texts_of(list);
+  const auto texts = texts_of(list);
   std::map<std::string, std::vector<const Text*>> by_head;
   std::vector<Unit> units;
   for (const Text& text : texts)

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 #include "base/quoted.h"
 #include "base/rendered.h"
@@ -38,7 +39,7 @@ struct Range {
 };
 
 Range range(const json& record, const char* key) {
-  const std::vector<json> ends = list(record, key);
+  const auto ends = list(record, key);
   if (ends.size() != 2) return {};
   const json& low = ends[0];
   const json& high = ends[1];

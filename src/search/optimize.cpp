@@ -2,6 +2,10 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"

@@ -35,7 +35,7 @@ json interval(double low, double high) {
 
 // What both a whole and a region say of their times.
 json figures_of(const Verdict& v) {
-  const std::vector<std::string> why = why_undecided(v.speedup, v.noise);
+  const auto why = why_undecided(v.speedup, v.noise);
   json out;
   out["best_us"] = known(v.median_us);
   out["best_interval_us"] = interval(v.low_us, v.high_us);

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/rows.h"
@@ -27,7 +28,9 @@
 
 namespace warploom::search {
 namespace {
+using kernels::FamilyPtr;
 using kernels::KernelConfig;
+using plan::Limits;
 
 constexpr size_t kMostEnumerated = 100'000;  // spaces up to this size are gone through whole
 constexpr size_t kSamples = 4'000;           // of larger ones
@@ -60,14 +63,14 @@ struct Guessed {
 // Every legal config of a family, or as many as a bounded number of samples finds where the space
 // is too large to go through.
 std::vector<Guessed> legal_configs(const kernels::Family& family, Random& random,
-                                   const plan::Limits& limits) {
+                                   const Limits& limits) {
   const kernels::SpaceWalk walk(family);
   std::vector<Guessed> found;
   const auto add = [&](const KernelConfig& config) {
     found.push_back({family.guess(config), config});
     return !limits.ended();
   };
-  if (static_cast<size_t>(walk.space().size()) <= kMostEnumerated) {
+  if (as_size(walk.space().size()) <= kMostEnumerated) {
     walk.all(add);
     return found;
   }
@@ -82,8 +85,8 @@ std::vector<Guessed> legal_configs(const kernels::Family& family, Random& random
 // Best guess first; in random order on targets with a cost model, which orders them a few at a
 // time.
 std::vector<KernelConfig> ranked(const SearchSpace& space, const kernels::Family& family,
-                                 Random& random, const plan::Limits& limits) {
-  std::vector<Guessed> found = legal_configs(family, random, limits);
+                                 Random& random, const Limits& limits) {
+  auto found = legal_configs(family, random, limits);
   if (space.capabilities.gpu) random.shuffle(found);
   std::ranges::stable_sort(found, {}, &Guessed::guess);
   std::vector<KernelConfig> out;
@@ -121,8 +124,8 @@ SearchSpace search_space_of(const kernels::Region& region, const target::Capabil
     return list;
   };
   const auto predict = [=](const KernelConfig& config) { return task->predicted_us(config); };
-  std::vector<kernels::FamilyPtr> families = task->families();
-  const auto is_finite = [](const kernels::FamilyPtr& family) {
+  auto families = task->families();
+  const auto is_finite = [](const FamilyPtr& family) {
     return family->special_values(KernelConfig(family->type())) == SpecialValues::finite;
   };
   if (exact) std::erase_if(families, is_finite);
@@ -179,11 +182,11 @@ std::optional<Fallback> fallback_of(const SearchSpace& space) {
 }
 
 SearchStrategy::SearchStrategy(const SearchSpace& space, Strategy strategy, uint64_t seed,
-                               plan::Limits limits)
+                               Limits limits)
     : space_(&space), strategy_(strategy), limits_(limits), random_(seed, "proposer") {
   Ranked families;
   size_t total = 0;
-  for (const kernels::FamilyPtr& family : space.families) {
+  for (const FamilyPtr& family : space.families) {
     families.push_back(ranked(space, *family, random_, limits_));
     total += families.back().size();
   }
@@ -264,7 +267,7 @@ void SearchStrategy::mutate() {
   size_t width = 0;
   for (const auto& [us, good] : best_) {
     if (++width > kWidth) break;
-    std::vector<KernelConfig> changed = neighbours(*space_, good);
+    auto changed = neighbours(*space_, good);
     random_.shuffle(changed);
     if (random_.below(3)) sort_by_prediction(changed);
     size_t taken = 0;
@@ -285,7 +288,7 @@ void SearchStrategy::predict(const std::vector<KernelConfig>& configs) {
     const double predicted = over ? 0 : space_->predict(*fresh[i]).value_or(0);
     us[i] = predicted > 0 ? predicted : HUGE_VAL;
   };
-  graph::parallel_for(static_cast<int64_t>(fresh.size()), 0, predict);
+  graph::parallel_for(as_int64(fresh.size()), 0, predict);
   for (size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
 }
 
@@ -363,7 +366,7 @@ size_t SearchStrategy::most_promising() const {
   for (size_t i = best + 1; i < queue_.size() && i < kAhead; ++i) {
     if (!all_are_back && is_back(queue_[i])) continue;
     const double gained = failure_penalty(queue_[best]) - failure_penalty(queue_[i]);
-    const double behind = static_cast<double>(i) - static_cast<double>(best);
+    const double behind = as_double(i) - as_double(best);
     if (kPenaltyPlaces * gained > behind) best = i;
   }
   return best;
@@ -382,7 +385,7 @@ std::optional<KernelConfig> SearchStrategy::next() {
   offer_others();
   const size_t best = most_promising();
   KernelConfig out = std::move(queue_[best]);
-  queue_.erase(queue_.begin() + static_cast<ptrdiff_t>(best));
+  queue_.erase(queue_.begin() + as_int64(best));
   return out;
 }
 }  // namespace warploom::search

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include "base/casts.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "kernels/family.h"
@@ -17,16 +18,16 @@ double constant_bytes(const graph::Graph& graph, const std::set<std::string>& co
   double bytes = 0;
   for (const graph::Tensor& tensor : graph.tensors)
     if (tensor.constant || constants.contains(tensor.name))
-      bytes += static_cast<double>(graph::byte_count(tensor));
+      bytes += as_double(graph::byte_count(tensor));
   return bytes;
 }
 }  // namespace
 
 Task make_task(const kernels::Region& region, const target::Capabilities& capabilities,
                uint64_t seed, const std::set<std::string>& constants) {
-  const kernels::Work work = kernels::work_of(region);
+  const auto work = kernels::work_of(region);
   const double least_bytes = std::max(0.0, work.bytes - constant_bytes(region.graph, constants));
-  const verify::Bound bound = verify::bound_of(capabilities, region.track, work.flops, work.bytes);
+  const auto bound = verify::bound_of(capabilities, region.track, work.flops, work.bytes);
   Task task;
   task.setup.graph = region.graph;
   task.setup.track = region.track;

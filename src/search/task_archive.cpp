@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -85,7 +86,7 @@ Status TaskArchive::open() {
   if (path.empty()) path = cache_folder() / "archive.sqlite";
   WARPLOOM_TRY(archive_, archive::Archive::open(path));
   run_.problem = key();
-  const graph::Graph& graph = task_.setup.graph;
+  const auto& graph = task_.setup.graph;
   archive::Problem problem;
   problem.key = run_.problem;
   problem.name = graph.name;
@@ -107,7 +108,7 @@ std::string TaskArchive::key() const {
   const auto* const text = reinterpret_cast<const char*>(bytes.data());
   const std::string graph = hash_hex({text, bytes.size()});
   const std::string_view track = name_of(options_.track);
-  const target::Capabilities& target = task_.space.capabilities;
+  const auto& target = task_.space.capabilities;
   return hash_hex(
       fmt::format("{}|{}|{}|{}|{}", graph, track, target.arch, ready_.device, target.num_sms));
 }
@@ -265,7 +266,7 @@ Result<std::vector<Remembered>> TaskArchive::resume() {
 }
 
 Status TaskArchive::record(const Candidate& candidate) {
-  const verify::Verdict& v = candidate.verdict;
+  const auto& v = candidate.verdict;
   const bool judged = !v.evidence.empty();
   archive::Candidate row;
   row.problem = run_.problem;

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/rows.h"
 #include "kernels/config/kernel_config.h"
@@ -31,7 +32,9 @@
 
 namespace warploom::search {
 namespace {
+using plan::Limits;
 using std::chrono::milliseconds;
+using verify::Evaluator;
 
 constexpr size_t kKept = 100;        // of the right ones, at least the fastest so many
 constexpr double kSetUpShare = 0.2;  // of the budget, at most
@@ -39,7 +42,7 @@ constexpr double kNearFloor = 1.05;  // times the physical floor: nothing is lef
 constexpr int kDry = 96;             // candidates without a gain, or as many as were tried before
 
 int threads_for(const Options& options) {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int cores = as_int(std::max(1u, std::thread::hardware_concurrency()));
   return options.jobs > 0 ? options.jobs : cores;
 }
 
@@ -260,7 +263,7 @@ int TuningSession::most_candidates() const {
 
 void TuningSession::report() const {
   if (!options_.on_progress) return;
-  const archive::Run& run = archive_.run();
+  const auto& run = archive_.run();
   Progress progress;
   progress.seconds = budget_.spent();
   progress.budget_seconds = budget_.seconds();

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "layout/memory_layout.h"
@@ -122,7 +124,7 @@ void SharedSolver::choose_vectors(const Copy& copy, const Sides& sides,
     if (tensor.prepacked) view = solution_.prepacked.at(memory.tensor);
     const int64_t limit =
         tensor.prepacked ? element_count(memory.extent) : vector_limit(program, bounds, memory);
-    choice.vector = static_cast<int>(std::min(limit, common_vector(tv, view, 16)));
+    choice.vector = as_int(std::min(limit, common_vector(tv, view, 16)));
     choice.why = "the widest vectors that lanes, strides and edges allow";
     return;
   }
@@ -132,7 +134,7 @@ void SharedSolver::choose_vectors(const Copy& copy, const Sides& sides,
     choice = {row, count, {}, "fragments that are matrices of 8 rows of 16 bytes"};
     return;
   }
-  if (tensor.dtype == other.dtype) choice.vector = static_cast<int>(common_vector(tv, layout, 16));
+  if (tensor.dtype == other.dtype) choice.vector = as_int(common_vector(tv, layout, 16));
   while (choice.vector > 1 && memory.offset[contiguous].known_divisor() % choice.vector)
     choice.vector /= 2;
   choice.why = "the widest vectors that both layouts have in common";
@@ -157,7 +159,7 @@ tl::unexpected<Error> SharedSolver::cannot_fill(const Site& site, const Unmet& l
   error.remedy =
       "pad or copy the tensor first, or produce and consume in one thread of control: "
       "its threads copy themselves";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Status SharedSolver::choose_between(const Site& site, const Copy& copy, const Sides& sides,
@@ -214,7 +216,7 @@ Status SharedSolver::check_bytes(const Site& site, const Tile& tile,
   error.remedy =
       "let the dimension that is contiguous in memory run fastest, or copy to a wider "
       "type first";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 // Within warps where that takes less than a way through shared memory, whose layout suits the
@@ -233,12 +235,12 @@ Status SharedSolver::choose_conversion(const Site& site, const ConvertLayout& no
     std::vector<SharedAccess> accesses;
     for (const TvLayout& side : sides)
       if (const auto bytes = common_vector(side, layout, 16) * bits / 8; bytes > 0)
-        accesses.push_back({side, static_cast<int>(bytes)});
+        accesses.push_back({side, as_int(bytes)});
     if (accesses.size() < 2) continue;
     layout.swizzle = choose_swizzle(accesses, layout);
     double cost = kBarriers;
     for (const auto& [side, bytes] : accesses) {
-      const auto bits_moved = static_cast<double>(side.values() * bits);
+      const auto bits_moved = as_double(side.values() * bits);
       const double count = bits_moved / std::min(32, bytes * 8);
       cost += count * bank_conflict_ways(side, layout, bytes);
     }
@@ -249,7 +251,7 @@ Status SharedSolver::choose_conversion(const Site& site, const ConvertLayout& no
     }
   }
   const auto exchange = warp_shuffle_plan(sides[0], sides[1], bits);
-  if (exchange && (best < 0 || static_cast<double>(exchange->shuffles()) <= best)) {
+  if (exchange && (best < 0 || as_double(exchange->shuffles()) <= best)) {
     choice.scratch = {};
     choice.vector = exchange->unit;
   } else if (best < 0)

@@ -23,6 +23,9 @@
 #include <numeric>
 #include <set>
 #include <string_view>
+#include <utility>
+#include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "synth/cost_model.h"
 #include "synth/sites.h"
@@ -38,26 +41,26 @@ constexpr double kOverlap =
 
 // Below `count`, without a pattern.
 int64_t scattered(size_t i, int64_t count) {
-  return static_cast<int64_t>(i * 0x9E3779B1u >> 8) % count;
+  return as_int64(i * 0x9E3779B1u >> 8) % count;
 }
 }  // namespace
 
 Cost CostModel::run() {
   Cost cost;
   cost.resident = resident_blocks();
-  const auto num_sms = static_cast<double>(capabilities.cluster_processors(cluster_size(program)));
+  const auto num_sms = as_double(capabilities.cluster_processors(cluster_size(program)));
   const double running = std::min(blocks_, num_sms);
   const double at_once = num_sms * cost.resident;
   const double whole = std::floor(blocks_ / at_once);
   const double in_wave = std::clamp(std::min(blocks_, at_once), 1.0, 256.0);
-  wave_.blocks = static_cast<size_t>(in_wave);
+  wave_.blocks = as_size(in_wave);
   for (size_t block = 0; block < wave_.blocks; ++block) {
     Environment at;
-    bind_block(at, static_cast<int64_t>(block));
+    bind_block(at, as_int64(block));
     for (const auto& [name, value] : at) wave_.columns[name].push_back(value);
     if (block == 0) first_ = at;
   }
-  const auto all = static_cast<int64_t>(blocks_);
+  const auto all = as_int64(blocks_);
   const auto spread = std::min<int64_t>(all, 64);
   for (int64_t i = 0; i < spread; ++i) {
     const int64_t scaled = i * all + scattered(i, all);
@@ -170,7 +173,7 @@ bool CostModel::is_load(const Statement& statement) const {
 
 // Whether nothing but loads and fills comes between statement i and a Consume.
 bool CostModel::is_before_consume(const Body& body, size_t i) const {
-  const auto here = body.begin() + static_cast<ptrdiff_t>(i);
+  const auto here = body.begin() + as_int64(i);
   const auto is_filler = [&](const Statement& s) { return is_load(s) || s.is<Fill>(); };
   const auto next = std::find_if_not(here, body.end(), is_filler);
   return next != body.end() && next->is<Consume>();
@@ -243,7 +246,7 @@ Work CostModel::cost_of(const Statement&, const For& node, int threads) {
   const int64_t rounds = apart ? std::llround(trips) : 1;
   for (int64_t round = 0; round < rounds; ++round) {
     first_[node.variable] = node.begin.evaluate(first_) + round * step;
-    std::vector<int64_t> begins = wave_.values(node.begin);
+    auto begins = wave_.values(node.begin);
     for (int64_t& begin : begins) begin += round * step;
     wave_.columns[node.variable] = std::move(begins);
     if (apart) spread_ = {first_};
@@ -265,12 +268,12 @@ double CostModel::trips_of(const For& node) {
     const int64_t count = ceil_div(extent, step);
     const int64_t turn = scattered(trips.size(), std::max<int64_t>(1, count));
     at[node.variable] = begin + turn * step;
-    trips.push_back(static_cast<double>(count));
+    trips.push_back(as_double(count));
   }
   const auto [least, most] = std::ranges::minmax(trips);
   if (most <= least + 1) return most;
   const double sum = std::reduce(trips.begin(), trips.end());
-  return sum / static_cast<double>(trips.size());
+  return sum / as_double(trips.size());
 }
 
 Work CostModel::cost_of(const Statement&, const If& node, int threads) {
@@ -282,7 +285,7 @@ Work CostModel::cost_of(const Statement&, const If& node, int threads) {
   const bool exact =
       !loops_.empty() && loops_.back().trips == 1;  // the round is known, not the first of many
   double part = left[0] < right[0] ? 1 : 0.5;
-  if (exact) part = holds / static_cast<double>(wave_.blocks);
+  if (exact) part = holds / as_double(wave_.blocks);
   if (part > 0) work.add(walk(node.body, threads), part);
   return work;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <set>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "layout/memory_layout.h"
@@ -25,7 +26,7 @@ double CostModel::bytes_in(const Tile& tile) const {
 double CostModel::values(TensorId id) const {
   const auto found = solution_.registers.find(id);
   if (found == solution_.registers.end()) return 1;
-  return static_cast<double>(found->second.values());
+  return as_double(found->second.values());
 }
 
 // 32-byte sectors that the lanes of one warp touch in one access.
@@ -42,7 +43,7 @@ double CostModel::sectors(const Tile& global, const TvLayout& lanes, int vector)
     const int64_t last = first + bytes_of(tensor.dtype, vector) - 1;
     for (int64_t sector = first / 32; sector <= last / 32; ++sector) touched.insert(sector);
   }
-  return static_cast<double>(touched.size());
+  return as_double(touched.size());
 }
 
 // The part of a global box that lies inside its tensor: what lies outside is not moved.
@@ -59,7 +60,7 @@ double CostModel::inside(const Tile& global, const Starts& start_along) const {
     const int64_t end = std::clamp<int64_t>(steps_to_edge, 0, extent);
     const int64_t steps_before = (step - 1 - start) / step;  // of the tensor's first element
     const int64_t kept = end - std::clamp<int64_t>(steps_before, 0, end);
-    part *= static_cast<double>(kept) / static_cast<double>(global.extent[d]);
+    part *= as_double(kept) / as_double(global.extent[d]);
   }
   return part;
 }
@@ -90,18 +91,18 @@ double CostModel::operations(const Value& value) const {
 
 Work CostModel::cost_of(const Statement&, const Reduce& node, int threads) {
   const TvLayout& source = solution_.registers.at(node.src);
-  const auto axis = static_cast<size_t>(node.axis);
+  const auto axis = as_size(node.axis);
   int64_t lanes = 1;
   int64_t warps = 1;
   for (const layout::ThreadDigit& digit : thread_digits(source, true))
     if (digit.step[axis] != 0) (digit.of_lane() ? lanes : warps) *= digit.extent;
   Work work = compute(values(node.src), threads);
   const double results = values(node.dst);
-  const double steps = std::log2(static_cast<double>(lanes));
+  const double steps = std::log2(as_double(lanes));
   work.issue += 3 * results * steps * threads / 32;
   work.chain += results * steps * rates_.shuffle_cycles / std::min(results, 4.0);
   const double exchange = 2 * rates_.barrier_cycles + 2 * rates_.shared_latency;
-  if (warps > 1) work.chain += exchange + static_cast<double>(warps) * results;
+  if (warps > 1) work.chain += exchange + as_double(warps) * results;
   return work;
 }
 
@@ -126,7 +127,7 @@ Work CostModel::cost_of(const Statement& statement, const ConvertLayout& node, i
 }
 
 Work CostModel::cost_of(const Statement&, const ClusterReduce& node, int threads) {
-  Work work = compute(values(node.dst) * static_cast<double>(cluster_size(program)), threads);
+  Work work = compute(values(node.dst) * as_double(cluster_size(program)), threads);
   work.chain += rates_.cluster_cycles;
   return work;
 }
@@ -138,9 +139,9 @@ Work CostModel::cost_of(const Statement&, const ClusterSync&, int) {
 Work CostModel::cost_of(const Statement& statement, const Mma& node, int threads) {
   const Instruction& row = *solution_.choices.at(statement.id).instruction;
   const auto& acc = program.tensor(node.acc).shape;
-  const double k = elements_of(node.a) / static_cast<double>(acc[0]);
-  const double m = static_cast<double>(acc[0]);
-  const double n = static_cast<double>(acc[1]);
+  const double k = elements_of(node.a) / as_double(acc[0]);
+  const double m = as_double(acc[0]);
+  const double n = as_double(acc[1]);
   if (row.method == Method::wgmma) {
     const double groups = threads / 128.0;
     const double calls = m / row.m / groups * (k / row.k);       // of one warpgroup
@@ -152,7 +153,7 @@ Work CostModel::cost_of(const Statement& statement, const Mma& node, int threads
     return {.tensor = tensor, .issue = issue, .shared = shared, .chain = chain};
   }
   const double columns = n / std::max(1, row.n);
-  const double units = threads / static_cast<double>(row.threads);
+  const double units = threads / as_double(row.threads);
   const double calls = m / row.m * columns * (k / row.k) / units;  // of one unit
   const double warps = threads / 32.0;
   const bool on_tensor_cores = row.method == Method::mma_sync;
@@ -182,7 +183,7 @@ Work CostModel::cost_of(const Statement& statement, const Copy& node, int thread
     work.l2_bytes = bytes_in(memory) * part;
     for (size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
       if (node.multicast.find("xyz"[d]) != std::string::npos)
-        work.l2_bytes /= static_cast<double>(program.cluster[d]);
+        work.l2_bytes /= as_double(program.cluster[d]);
     work.shared = bytes_in(memory) / rates_.shared_bytes;
     work.issue = 16;
     const double store = rates_.store_latency + 2 * rates_.barrier_cycles;
@@ -193,7 +194,7 @@ Work CostModel::cost_of(const Statement& statement, const Copy& node, int thread
       sides.registers ? solution_.registers.at(sides.registers->tensor) : choice.mapping;
   const TvLayout lanes = seen_from(tv, memory.extent);
   if (sides.global) {
-    const auto a_thread = static_cast<double>(tv.values());
+    const auto a_thread = as_double(tv.values());
     const double accesses = std::max(1.0, a_thread / choice.vector);
     const double touched = sectors(memory, lanes, choice.vector);
     work.issue = accesses * warps * rates_.access_issue;
@@ -204,13 +205,13 @@ Work CostModel::cost_of(const Statement& statement, const Copy& node, int thread
     work.chain = waiting + std::max(work.l2_bytes / rates_.l2_bytes, work.issue / 4);
     return work;
   }
-  const layout::MemoryLayout& shared = solution_.shared.at(memory.tensor);
+  const auto& shared = solution_.shared.at(memory.tensor);
   const bool matrix = choice.by(Method::ldmatrix);
   const double bytes = shared.element_bits / 8.0;
   const double width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
-  const auto a_thread = static_cast<double>(lanes.values());
+  const auto a_thread = as_double(lanes.values());
   const double accesses = std::max(1.0, a_thread * bytes / width);
-  const int access_bytes = std::max(1, static_cast<int>(width));
+  const int access_bytes = std::max(1, as_int(width));
   const double ways = matrix ? 1 : layout::bank_conflict_ways(lanes, shared, access_bytes);
   work.issue = accesses * warps * rates_.access_issue / 2;
   work.shared = accesses * warps * std::max(1.0, 32.0 * width / rates_.shared_bytes) * ways;
@@ -223,13 +224,13 @@ Work CostModel::cost_of(const Statement& statement, const Copy& node, int thread
 double CostModel::dram_bytes() const {
   const auto size_of = [&](TensorId id) {
     const Tensor& tensor = program.tensor(id);
-    const auto elements = static_cast<double>(span_of(tensor.shape, tensor.strides));
+    const auto elements = as_double(span_of(tensor.shape, tensor.strides));
     return elements * bits_of(tensor.dtype) / 8;
   };
   double total = 0;
   double held = 0;
   for (const auto& [id, read] : traffic_) held += std::min(read, size_of(id));
-  const bool fits = held < 0.7 * static_cast<double>(capabilities.l2_bytes);
+  const bool fits = held < 0.7 * as_double(capabilities.l2_bytes);
   for (const auto& [id, read] : traffic_) total += fits ? std::min(read, size_of(id)) : read;
   return total;
 }
@@ -247,7 +248,7 @@ void CostModel::count_boxes(const Tile& tile) {
   for (size_t block = 0; block < wave_.blocks; ++block)
     if (boxes.insert(block).second)
       part += inside(tile, [&](size_t d) { return starts[d][block]; });
-  double bytes = part * bytes_in(tile) * (blocks_ / static_cast<double>(wave_.blocks));
+  double bytes = part * bytes_in(tile) * (blocks_ / as_double(wave_.blocks));
   for (const Loop& loop : loops_) {
     const auto moves = [&](const Index& offset) { return offset.depends_on(loop.variable); };
     if (std::ranges::any_of(tile.offset, moves)) bytes *= loop.trips;

@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
+#include "base/casts.h"
+#include "layout/tv_layout.h"
 #include "synth/solve.h"
 #include "target/capabilities.h"
 #include "target/instruction.h"
@@ -62,7 +66,7 @@ void unit_tilings(const Instruction& row, const Problem& p, int threads,
     spread.value.push_back({n / columns, {0, columns, 0}});
     spread.value.push_back({m / row.m, {row.m, 0, 0}});
     spread.value.push_back({p.k / row.k, {0, 0, row.k}});
-    const double operands = static_cast<double>(p.k) * static_cast<double>(m + n);
+    const double operands = as_double(p.k) * as_double(m + n);
     out.push_back(tiling_of(row, p, spread, operands));
   }
 }
@@ -87,7 +91,7 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads,
     spread.value.push_back({vm, {1, 0, 0}});
     spread.value.push_back({m / vm, {vm * tm, 0, 0}});
     spread.value.push_back({p.k, {0, 0, 1}});
-    const double operands = static_cast<double>(p.k) * static_cast<double>(m + n);
+    const double operands = as_double(p.k) * as_double(m + n);
     out.push_back(tiling_of(row, p, spread, operands * 4));
   }
 }

@@ -16,8 +16,10 @@
 #include <cstdint>
 #include <map>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "layout/memory_layout.h"
 #include "layout/tv_layout.h"
@@ -86,8 +88,8 @@ void solve_prepacked(const SynthesisContext& question, Solution& solution) {
       const MemoryLayout packed = prepacked_for(wanted, question.program.tensor(id));
       double accesses = 0;
       for (const auto& [reader, layout] : all) {
-        const auto vector = static_cast<double>(common_vector(layout, packed, 16));
-        accesses += static_cast<double>(layout.values()) / vector;
+        const auto vector = as_double(common_vector(layout, packed, 16));
+        accesses += as_double(layout.values()) / vector;
       }
       if (accesses >= fewest) continue;
       fewest = accesses;

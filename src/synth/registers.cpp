@@ -18,13 +18,15 @@
 
 namespace warploom::synth {
 namespace {
+using layout::Coord;
+
 // The layout of the same bits as elements of another width, along the last dimension; nothing where
 // an element would be torn apart.
 std::optional<TvLayout> rescaled(const TvLayout& layout, int from, int to,
                                  const std::vector<int64_t>& tile) {
   TvLayout out = coalesce(layout);
   out.tile = tile;
-  layout::Coord unit(tile.size(), 0);
+  Coord unit(tile.size(), 0);
   unit.back() = 1;
   const int64_t ratio = std::max(from, to) / std::min(from, to);
   if (from < to) {
@@ -298,7 +300,7 @@ void RegisterSolver::try_vectors(const Solution& state, const Site& site) {
   }
   const int least = per_byte(program.tensor(side->tensor).dtype);
   for (; width >= least; width /= 2) {
-    const layout::Coord& shape = program.tensor(side->tensor).shape;
+    const Coord& shape = program.tensor(side->tensor).shape;
     const auto layout = layout::coalesced(shape, contiguous, width, site.threads);
     if (!layout && width == least) refuse(not_spread(program, site, side->tensor));
     if (layout && leads_on(state, side->tensor, *layout, *site.statement))

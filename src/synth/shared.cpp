@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "layout/memory_layout.h"
@@ -12,6 +13,7 @@
 #include "synth/shared_solver.h"
 #include "synth/sites.h"
 #include "synth/solve.h"
+#include "synth/synthesize.h"
 #include "tile/print.h"
 #include "tile/program.h"
 
@@ -121,7 +123,7 @@ Status SharedSolver::solve_swizzle_atoms(TensorId id, const Tensor& tensor,
           fmt::format("a start at multiples of {} along dimension {}", kPattern, contiguous);
       error.found = quoted(use);
       error.remedy = "let tiles begin there, or the tensor be contiguous along k";
-      return fail(std::move(error));
+      return fail(error);
     }
     if (!matrix_of(use).transposable) {
       error.message = fmt::format(
@@ -134,11 +136,11 @@ Status SharedSolver::solve_swizzle_atoms(TensorId id, const Tensor& tensor,
       error.remedy =
           "transpose the global operand first (a prepare or transpose program), or use a 16-bit "
           "type";
-      return fail(std::move(error));
+      return fail(error);
     }
   }
   const int64_t bytes = bytes_of(tensor.dtype, tensor.shape[contiguous]);
-  if (const auto panel = static_cast<int>(swizzle_atom_of(bytes))) {
+  if (const auto panel = as_int(swizzle_atom_of(bytes))) {
     const int bits = bits_of(tensor.dtype);
     solution_.shared[id] = layout::swizzle_atoms(tensor.shape, contiguous, panel, bits);
     const Use& by = matrix ? *matrix : *engine;
@@ -156,7 +158,7 @@ Status SharedSolver::solve_swizzle_atoms(TensorId id, const Tensor& tensor,
                                contiguous, quoted(first));
   error.found = fmt::format("{}: {} bytes", text_of(tensor.shape), bytes);
   error.remedy = "use a wider tile";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 // Nothing but copies by threads: try each dimension as the contiguous one, with the best swizzle
@@ -171,7 +173,7 @@ Status SharedSolver::solve_free(TensorId id, const Tensor& tensor, const std::ve
     const auto accesses = accesses_of(uses, layout, contiguous, cost);
     if (tensor.pipeline >= 0 || rank == 2) layout.swizzle = choose_swizzle(accesses, layout);
     for (const auto& [registers, bytes] : accesses) {
-      const auto elements = static_cast<double>(registers.values() * registers.threads());
+      const auto elements = as_double(registers.values() * registers.threads());
       const double count = elements * bits_of(tensor.dtype) / 8 / bytes;
       cost += count * bank_conflict_ways(registers, layout, bytes);
     }
@@ -196,7 +198,7 @@ std::vector<SharedAccess> SharedSolver::accesses_of(const std::vector<Use>& uses
       const size_t along = met_contiguous(use).value_or(use.shared->extent.size() -
                                                         1);  // as choose_between() takes it
       const int vector = along == contiguous ? vector_limit(program, bounds, *use.other) : 1;
-      cost += 2 * static_cast<double>(element_count(use.shared->extent)) / vector;
+      cost += 2 * as_double(element_count(use.shared->extent)) / vector;
       const auto mapping = layout::coalesced(use.shared->extent, along, vector, use.site->threads);
       if (mapping && vector * layout.element_bits >= 8)
         accesses.push_back({*mapping, vector * layout.element_bits / 8});
@@ -216,7 +218,7 @@ std::vector<SharedAccess> SharedSolver::accesses_of(const std::vector<Use>& uses
     }
     if (const auto width = common_vector(tv, layout, 16) * layout.element_bits / 8;
         !matrix && width > 0)
-      accesses.push_back({tv, static_cast<int>(width)});
+      accesses.push_back({tv, as_int(width)});
   }
   return accesses;
 }

@@ -10,6 +10,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "tile/index.h"
@@ -106,7 +107,7 @@ tl::unexpected<Error> too_much(const Program& program, const std::map<TensorId, 
   error.expected = fmt::format("at most {} bytes", most);
   error.found = fmt::format("{} bytes: {}", all, found);
   error.remedy = remedy;
-  return fail(std::move(error));
+  return fail(error);
 }
 
 std::optional<size_t> met_by(const Tile& mine, const Tile& other, std::optional<size_t> dim) {
@@ -132,7 +133,7 @@ int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile)
   if (bounds.may_exceed(program, tile, c)) common = std::gcd(common, tensor.shape[c]);
   for (size_t d = 0; d < tensor.shape.size(); ++d)
     if (d != c && tensor.shape[d] > 1) common = std::gcd(common, tensor.strides[d]);
-  return static_cast<int>(std::gcd(common, 128 / bits_of(tensor.dtype)));
+  return as_int(std::gcd(common, 128 / bits_of(tensor.dtype)));
 }
 
 // Ranges of index expressions.

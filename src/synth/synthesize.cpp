@@ -12,11 +12,14 @@
 #include "base/error.h"
 #include "synth/sites.h"
 #include "synth/solve.h"
+#include "target/capabilities.h"
 #include "tile/print.h"
 #include "tile/program.h"
 
 namespace warploom::synth {
 namespace {
+using target::Capabilities;
+
 constexpr int kMostRegisters = 255;  // of a thread
 constexpr int kLeastBudget = 24;
 constexpr int kMostBudget = 256;
@@ -33,7 +36,7 @@ Status check_cluster(const SynthesisContext& question) {
   if (blocks <= question.capabilities.max_cluster) return ok();
   const auto reduce = std::ranges::find_if(
       question.sites, [](const Site& site) { return site.statement->is<ClusterReduce>(); });
-  const target::Capabilities& card = question.capabilities;
+  const Capabilities& card = question.capabilities;
   const auto& cluster = question.program.cluster;
   Error error{ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows"};
   error.place = place_of(question.program);
@@ -42,7 +45,7 @@ Status check_cluster(const SynthesisContext& question) {
   error.found =
       fmt::format("cluster({}, {}, {}): {} blocks", cluster[0], cluster[1], cluster[2], blocks);
   error.remedy = "take a smaller cluster, or let a second program reduce what the blocks wrote";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Status check_budgets(const SynthesisContext& question, const Site& site, const Roles& roles) {
@@ -95,7 +98,7 @@ Status check_limits(const SynthesisContext& question) {
       const std::string text = print(question.program, statement);
       error.found = fmt::format("{}: {} of it", text, text_of(use.tile->extent));
       error.remedy = "give the part a register tensor of its own, or cut it out of a shared tensor";
-      return fail(std::move(error));
+      return fail(error);
     }
   }
   return ok();
@@ -116,7 +119,7 @@ Status check_meeting(const SynthesisContext& question, const Solution& solution,
   error.found =
       fmt::format("{}: {} and {}", statement, text_of(side.extent), text_of(other.extent));
   error.remedy = "change the extents, or copy row by row";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 // A register tensor alone must fit in the registers that a thread of its role has, `role` null
@@ -133,7 +136,7 @@ Status check_tensor(const SynthesisContext& question, const TvLayout& layout, co
     error.expected = fmt::format("{} elements, or a multiple", least);
     error.found = to_string(coalesce(layout));
     error.remedy = "use a larger tile or fewer warps, or a wider type";
-    return fail(std::move(error));
+    return fail(error);
   }
   const int64_t taken = ceil_div(layout.values() * bits_of(tensor.dtype), 32);
   if (taken <= most) return ok();
@@ -146,7 +149,7 @@ Status check_tensor(const SynthesisContext& question, const TvLayout& layout, co
   error.found = fmt::format("{}: '{}' {} {} over {} threads takes {}", statement, tensor.name,
                             name_of(tensor.dtype), text_of(tensor.shape), site.threads, taken);
   error.remedy = "use more warps, a smaller tile or a larger budget";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Status check_registers(const SynthesisContext& question, const Solution& solution) {
@@ -209,8 +212,7 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
 }  // namespace
 
 Result<std::vector<Solution>> synthesize_best(const Program& program,
-                                              const target::Capabilities& capabilities,
-                                              size_t most) {
+                                              const Capabilities& capabilities, size_t most) {
   const SynthesisContext question{program, capabilities};
   WARPLOOM_CHECK(check_limits(question));
   WARPLOOM_TRY(std::vector<Solution> found, solve_registers(question));

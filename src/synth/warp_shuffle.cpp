@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "layout/memory_layout.h"
 #include "layout/tv_layout.h"
 #include "synth/solve.h"
@@ -17,7 +18,7 @@ constexpr int kMostBits = 32;
 
 // (thread bits, then value bits) → bits of the element's number in the tile.
 std::optional<layout::BitMatrix> elements_of(const TvLayout& layout) {
-  const layout::MemoryLayout row_major = layout::dense(layout.tile, layout.tile.size() - 1, 1);
+  const auto row_major = layout::dense(layout.tile, layout.tile.size() - 1, 1);
   return bit_matrix(layout, row_major);
 }
 }  // namespace
@@ -44,8 +45,8 @@ std::optional<WarpShufflePlan> warp_shuffle_plan(const TvLayout& from, const TvL
   const auto have = elements_of(from);
   const auto want = elements_of(to);
   if (!have || !want || from.threads() != to.threads()) return std::nullopt;
-  const auto threads = static_cast<uint64_t>(from.threads());
-  const auto thread_bits = static_cast<size_t>(std::countr_zero(threads));
+  const auto threads = as_uint64(from.threads());
+  const auto thread_bits = as_size(std::countr_zero(threads));
   std::vector<uint64_t>
       source;  // of each thread bit and value bit wanted: bits of a thread and value that has it
   for (size_t b = 0; b < want->columns.size(); ++b) {
@@ -75,11 +76,11 @@ std::optional<WarpShufflePlan> warp_shuffle_plan(const TvLayout& from, const TvL
   if (element_bits << low < 8 || element_bits > kMostBits) return std::nullopt;
   WarpShufflePlan out;
   out.unit = 1 << low;
-  out.units = static_cast<int>(to.values()) >> low;
+  out.units = as_int(to.values()) >> low;
   for (size_t b = 0; b < source.size(); ++b) {
     constexpr uint64_t kLaneMask = (1u << kLaneBits) - 1;
-    const auto lane = static_cast<int64_t>(source[b] & (threads - 1) & kLaneMask);
-    const auto pick = static_cast<int64_t>(value(b) >> low);
+    const auto lane = as_int64(source[b] & (threads - 1) & kLaneMask);
+    const auto pick = as_int64(value(b) >> low);
     if (b < thread_bits) {
       out.lane_of_thread.push_back(lane);
       out.pick_of_thread.push_back(pick);

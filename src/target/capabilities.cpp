@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/nearest.h"
@@ -22,6 +23,8 @@
 
 namespace warploom::target {
 namespace {
+using layout::TvLayout;
+
 // Limits and calibrated rates of the architectures. What cards differ in is left out
 // (with_figures).
 const std::vector<Capabilities>& architectures() {
@@ -134,7 +137,7 @@ const Capabilities& base_of(const std::string& arch) {
 
 // This machine: cores that the process may use, the widest vectors the processor has.
 Capabilities this_cpu() {
-  const auto cores = static_cast<int>(wl::allowed_cores().size());
+  const auto cores = as_int(wl::allowed_cores().size());
   __builtin_cpu_init();
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
@@ -157,7 +160,7 @@ Capabilities this_cpu() {
           .num_sms = cores,
           .shared_bytes = l2 > 0 ? l2 : 1 << 20,
           .registers = avx512 ? 32 : 16,
-          .vector_bytes = static_cast<int>(lanes * 4),
+          .vector_bytes = as_int(lanes * 4),
           .dram_gbs = std::min(50.0 * cores, 800.0),
           .l2_bytes = l3 > 0 ? l3 : 32 << 20,
           .fp32_tflops = cores * lanes * 4 * 5e9 * 1e-12,
@@ -183,23 +186,23 @@ Instruction copy(const std::string& name, Method method, Scope from, Scope to,
 
 // Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4
 // bytes in all; k is 8 of them.
-layout::TvLayout fragment_a(int e, int warps) {
-  layout::TvLayout out{{16 * warps, 8 * e}, {}, {}};
+TvLayout fragment_a(int e, int warps) {
+  TvLayout out{{16 * warps, 8 * e}, {}, {}};
   out.thread = {{4, {0, e}}, {8, {1, 0}}, {warps, {16, 0}}};
   out.value = {{e, {0, 1}}, {2, {8, 0}}, {2, {0, 4 * e}}};
   return layout::coalesce(out);
 }
 
-layout::TvLayout fragment_b(int e) {
-  layout::TvLayout out{{8 * e, 8}, {}, {}};
+TvLayout fragment_b(int e) {
+  TvLayout out{{8 * e, 8}, {}, {}};
   out.thread = {{4, {e, 0}}, {8, {0, 1}}};
   out.value = {{e, {1, 0}}, {2, {4 * e, 0}}};
   return layout::coalesce(out);
 }
 
 // The accumulator of mma.sync and, over four warps, of wgmma.
-layout::TvLayout fragment_c(int warps) {
-  layout::TvLayout out{{16 * warps, 8}, {}, {}};
+TvLayout fragment_c(int warps) {
+  TvLayout out{{16 * warps, 8}, {}, {}};
   out.thread = {{4, {0, 2}}, {8, {1, 0}}, {warps, {16, 0}}};
   out.value = {{2, {0, 1}}, {2, {8, 0}}};
   return layout::coalesce(out);

@@ -10,7 +10,9 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include "base/casts.h"
 #include "tile/syntax.h"
 
 namespace warploom::tile {
@@ -18,7 +20,7 @@ namespace {
 constexpr int64_t kLargestDivisor = int64_t{1} << 20;
 
 uint64_t bits(int64_t a) {
-  return static_cast<uint64_t>(a);
+  return as_uint64(a);
 }
 
 int64_t floor_div(int64_t a, int64_t b) {
@@ -98,14 +100,14 @@ std::optional<Index> fold_same(const Index& a, const Index& b) {
 std::optional<Index> fold(IndexOp op, const Index& a, const Index& b) {
   constexpr std::array kFolds = {fold_add, fold_sub,  fold_mul, fold_div,
                                  fold_mod, fold_same, fold_same};
-  const size_t row = static_cast<size_t>(op) - static_cast<size_t>(IndexOp::add);
+  const size_t row = as_size(op) - as_size(IndexOp::add);
   if (!a.constant() || !b.constant()) return kFolds[row](a, b);
   if ((op == IndexOp::div || op == IndexOp::mod) && *b.constant() == 0) return std::nullopt;
   return Index(compute(op, *a.constant(), *b.constant()));
 }
 
 const IndexWord& word_of(IndexOp op) {
-  return kIndexWords[static_cast<size_t>(op)];
+  return kIndexWords[as_size(op)];
 }
 
 std::string text_within(const Index& index, int precedence) {
@@ -116,13 +118,13 @@ std::string text_within(const Index& index, int precedence) {
 
 int64_t compute(IndexOp op, int64_t a, int64_t b) {
   switch (op) {
-    case IndexOp::add: return static_cast<int64_t>(bits(a) + bits(b));
-    case IndexOp::sub: return static_cast<int64_t>(bits(a) - bits(b));
-    case IndexOp::mul: return static_cast<int64_t>(bits(a) * bits(b));
+    case IndexOp::add: return as_int64(bits(a) + bits(b));
+    case IndexOp::sub: return as_int64(bits(a) - bits(b));
+    case IndexOp::mul: return as_int64(bits(a) * bits(b));
     case IndexOp::div: return floor_div(a, b);
     case IndexOp::mod: {
       const auto whole = bits(floor_div(a, b)) * bits(b);
-      return static_cast<int64_t>(bits(a) - whole);
+      return as_int64(bits(a) - whole);
     }
     case IndexOp::min: return std::min(a, b);
     case IndexOp::max: return std::max(a, b);
@@ -167,7 +169,7 @@ bool Index::depends_on(const std::string& variable) const {
 
 int64_t Index::known_divisor() const {
   if (op() == IndexOp::constant)
-    return static_cast<int64_t>(std::gcd(bits(node_->value), bits(kLargestDivisor)));
+    return as_int64(std::gcd(bits(node_->value), bits(kLargestDivisor)));
   if (op() == IndexOp::variable) return 1;
   const int64_t a = left().known_divisor();
   const int64_t b = right().known_divisor();

@@ -93,7 +93,7 @@ Status interpret(const Program& program, const Buffers& buffers) {
   for (int64_t z = 0; z < program.grid[2]; z += program.cluster[2])
     for (int64_t y = 0; y < program.grid[1]; y += program.cluster[1])
       for (int64_t x = 0; x < program.grid[0]; x += program.cluster[0]) {
-        std::deque<BlockInterpreter>& cluster = running.emplace_back();
+        auto& cluster = running.emplace_back();
         const std::array<int64_t, 3> first = {x, y, z};
         for (int64_t i = 0; i < cluster_size(program); ++i)
           cluster.emplace_back(program, buffers, turns, cluster, first);

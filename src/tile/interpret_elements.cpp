@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/integers.h"
@@ -20,22 +22,22 @@ namespace warploom::tile {
 namespace {
 Number load_number(Dtype dtype, const void* data, size_t place) {
   if (!is_integer(dtype)) return load_as_double(dtype, data, place);
-  return static_cast<Number>(load_integer(dtype, data, static_cast<int64_t>(place)));
+  return static_cast<Number>(load_integer(dtype, data, as_int64(place)));
 }
 
 // As the type holds it: a whole number of a tensor of integers wraps, any other is rounded.
 Number stored_number(Dtype dtype, Number value, bool whole) {
-  if (!is_integer(dtype)) return rounded(dtype, static_cast<double>(value));
-  const auto number = static_cast<double>(value);
+  if (!is_integer(dtype)) return rounded(dtype, as_double(value));
+  const auto number = as_double(value);
   if (!whole) return static_cast<Number>(saturated_integer(dtype, number));
-  return static_cast<Number>(wrapped_integer(dtype, static_cast<int64_t>(value)));
+  return static_cast<Number>(wrapped_integer(dtype, as_int64(value)));
 }
 
 void store_number(Dtype dtype, void* data, size_t place, Number value) {
   if (is_integer(dtype))
-    store_integer(dtype, data, static_cast<int64_t>(place), static_cast<int64_t>(value));
+    store_integer(dtype, data, as_int64(place), as_int64(value));
   else
-    store_from_double(dtype, data, place, static_cast<double>(value));
+    store_from_double(dtype, data, place, as_double(value));
 }
 }  // namespace
 
@@ -53,23 +55,23 @@ Status BlockInterpreter::for_elements(const Tile& tile, const auto& visit) const
   const Tensor* lookup = tile.lookup < 0 ? nullptr : &program_.tensor(tile.lookup);
   const auto looked_up = [&](int64_t i, int64_t size) -> int64_t {
     if (i < 0 || i >= lookup->shape[0]) return -1;
-    const auto place = static_cast<size_t>(i * lookup->strides[0]);
+    const auto place = as_size(i * lookup->strides[0]);
     const void* const numbers = buffers_.at(lookup->name).data();
-    const auto found = static_cast<int64_t>(load_as_double(lookup->dtype, numbers, place));
+    const auto found = as_int64(load_as_double(lookup->dtype, numbers, place));
     return found < 0 ? found + size : found;
   };
   for (int64_t left = element_count(tile.extent); left > 0; --left) {
-    std::optional<size_t> place = static_cast<size_t>(tensor.from);
+    std::optional<size_t> place = as_size(tensor.from);
     for (size_t i = 0; i < at.size(); ++i) {
       // Unsigned, so that a nonsensical offset wraps to somewhere outside.
-      const auto first = static_cast<uint64_t>(start[i]);
-      const auto further = static_cast<uint64_t>(element[i] * tile.step_along(i));
-      at[i] = static_cast<int64_t>(first + further);
+      const auto first = as_uint64(start[i]);
+      const auto further = as_uint64(element[i] * tile.step_along(i));
+      at[i] = as_int64(first + further);
       if (tile.gathered_along(i)) at[i] = looked_up(at[i], tensor.shape[i]);
       if (at[i] < 0 || at[i] >= tensor.shape[i])
         place.reset();
       else if (place)
-        *place += static_cast<size_t>(at[i] * strides[i]);
+        *place += as_size(at[i] * strides[i]);
     }
     WARPLOOM_CHECK(visit(place, at));
     for (size_t i = element.size(); i-- > 0 && ++element[i] == tile.extent[i];) element[i] = 0;
@@ -119,7 +121,7 @@ Status BlockInterpreter::write(const Tile& tile, const Values& values, bool whol
     if (combine && place) {
       const double held = load_as_double(tensor.dtype, bytes, *place);
       const ValueOp op = reduction_of(*combine).combine;
-      stored = apply(op, held, static_cast<double>(stored));
+      stored = apply(op, held, as_double(stored));
     }
     stored = stored_number(tensor.dtype, stored, whole);
     if (bytes && place) store_number(tensor.dtype, bytes, *place, stored);
@@ -139,22 +141,20 @@ Status BlockInterpreter::write(TensorId tensor, const Values& values, bool whole
 // A value at each element of a shape in row-major order.
 Result<std::vector<float>> BlockInterpreter::evaluate(const Value& value,
                                                       const std::vector<int64_t>& shape) const {
-  const std::vector<int64_t> strides = dense_strides(shape);
-  std::vector<float> out(element_count(shape), static_cast<float>(value.constant));
+  const auto strides = dense_strides(shape);
+  std::vector<float> out(element_count(shape), as_float(value.constant));
   const auto fill = [&](const auto& at) {
-    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(at(i));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = as_float(at(i));
   };
-  const auto along = [&](size_t i, size_t d) {
-    return static_cast<int64_t>(i) / strides[d] % shape[d];
-  };
+  const auto along = [&](size_t i, size_t d) { return as_int64(i) / strides[d] % shape[d]; };
   if (value.kind == Value::Kind::tensor) {
-    const std::vector<int64_t>& own = program_.tensor(value.tensor).shape;
-    const std::vector<int64_t> steps = dense_strides(own);
+    const auto& own = program_.tensor(value.tensor).shape;
+    const auto steps = dense_strides(own);
     WARPLOOM_TRY(const Values held, read(value.tensor));
     fill([&](size_t i) {
       int64_t place = 0;
       for (size_t d = 0; d < own.size(); ++d) place += own[d] == 1 ? 0 : along(i, d) * steps[d];
-      return static_cast<float>(held[place]);
+      return as_float(held[place]);
     });
   } else if (value.kind == Value::Kind::coordinate) {
     WARPLOOM_TRY(const int64_t shift, value_of(value.shift));
@@ -179,19 +179,17 @@ Result<std::vector<float>> BlockInterpreter::evaluate(const Value& value,
 // The same on whole numbers.
 Result<std::vector<int64_t>> BlockInterpreter::evaluate_whole(
     const Value& value, const std::vector<int64_t>& shape) const {
-  const std::vector<int64_t> strides = dense_strides(shape);
+  const auto strides = dense_strides(shape);
   std::vector<int64_t> out(element_count(shape), saturated_integer(Dtype::i64, value.constant));
-  const auto along = [&](size_t i, size_t d) {
-    return static_cast<int64_t>(i) / strides[d] % shape[d];
-  };
+  const auto along = [&](size_t i, size_t d) { return as_int64(i) / strides[d] % shape[d]; };
   if (value.kind == Value::Kind::tensor) {
-    const std::vector<int64_t>& own = program_.tensor(value.tensor).shape;
-    const std::vector<int64_t> steps = dense_strides(own);
+    const auto& own = program_.tensor(value.tensor).shape;
+    const auto steps = dense_strides(own);
     WARPLOOM_TRY(const Values held, read(value.tensor));
     for (size_t i = 0; i < out.size(); ++i) {
       int64_t place = 0;
       for (size_t d = 0; d < own.size(); ++d) place += own[d] == 1 ? 0 : along(i, d) * steps[d];
-      out[i] = static_cast<int64_t>(held[place]);
+      out[i] = as_int64(held[place]);
     }
   } else if (value.kind == Value::Kind::coordinate) {
     WARPLOOM_TRY(const int64_t shift, value_of(value.shift));

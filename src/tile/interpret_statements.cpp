@@ -10,6 +10,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/integers.h"
@@ -31,17 +32,15 @@ bool divides_by_zero(const Index& index, const std::map<std::string, int64_t>& v
 // In fp32, as registers compute.
 float combined(ReduceOp op, Number a, Number b) {
   const ValueOp combine = reduction_of(op).combine;
-  return static_cast<float>(apply(combine, static_cast<float>(a), static_cast<float>(b)));
+  return as_float(apply(combine, as_float(a), as_float(b)));
 }
 
 // acc + a·b with an exact product and one rounding to the accumulator's type.
 Number accumulate(Dtype type, Number acc, Number a, Number b) {
-  if (type == Dtype::f64)
-    return std::fma(static_cast<double>(a), static_cast<double>(b), static_cast<double>(acc));
-  if (type == Dtype::f32)
-    return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
-  const int64_t product = static_cast<int64_t>(a) * static_cast<int64_t>(b);
-  return static_cast<int32_t>(static_cast<int64_t>(acc) + product);
+  if (type == Dtype::f64) return std::fma(as_double(a), as_double(b), as_double(acc));
+  if (type == Dtype::f32) return std::fma(as_float(a), as_float(b), as_float(acc));
+  const int64_t product = as_int64(a) * as_int64(b);
+  return static_cast<int32_t>(as_int64(acc) + product);
 }
 }  // namespace
 
@@ -79,7 +78,7 @@ tl::unexpected<Error> BlockInterpreter::undefined(const std::string& message,
   error.expected = expected;
   error.found = found;
   error.remedy = "follow the statements that should have made the value";
-  return fail(std::move(error));
+  return fail(error);
 }
 
 Result<int64_t> BlockInterpreter::value_of(const Index& index) const {
@@ -126,7 +125,7 @@ Status BlockInterpreter::run(const Wait& wait) {
       const std::string& name = program_.tensor(wait.flag.tensor).name;
       const std::string message = fmt::format("a wait for '{}' that no block ends", name);
       const std::string expected = fmt::format("at least {}", least);
-      return undefined(message, expected, fmt::format("{}", static_cast<double>(flag[0])));
+      return undefined(message, expected, fmt::format("{}", as_double(flag[0])));
     }
   }
 }
@@ -153,8 +152,8 @@ Status BlockInterpreter::run(const Mma& mma) {
   WARPLOOM_TRY(Values acc, read(mma.acc));
   const Dtype type = program_.tensor(mma.acc).dtype;
   const auto extent = matrix_extent(program_.tensor(mma.acc).shape);
-  const auto rows = static_cast<size_t>(extent[0]);
-  const auto columns = static_cast<size_t>(extent[1]);
+  const auto rows = as_size(extent[0]);
+  const auto columns = as_size(extent[1]);
   const auto depth = a.size() / rows;
   for (size_t m = 0; m < rows; ++m)
     for (size_t k = 0; k < depth; ++k)
@@ -169,10 +168,10 @@ Status BlockInterpreter::run(const Mma& mma) {
 
 // A Scan's values; of a Reduce the last ones along the axis.
 Status BlockInterpreter::run(const Of<Reduce, Scan> auto& node) {
-  const std::vector<int64_t>& shape = program_.tensor(node.src).shape;
-  const auto axis = static_cast<size_t>(node.axis);
-  const auto length = static_cast<size_t>(shape[axis]);
-  const auto inner = static_cast<size_t>(dense_strides(shape)[axis]);
+  const auto& shape = program_.tensor(node.src).shape;
+  const auto axis = as_size(node.axis);
+  const auto length = as_size(shape[axis]);
+  const auto inner = as_size(dense_strides(shape)[axis]);
   WARPLOOM_TRY(Values values, read(node.src));
   bool reverse = false;
   if constexpr (requires { node.reverse; }) reverse = node.reverse;
@@ -181,8 +180,8 @@ Status BlockInterpreter::run(const Of<Reduce, Scan> auto& node) {
   const bool whole_numbers = is_wide_integer(from) && is_wide_integer(to);
   const auto both = [&](Number a, Number b) {
     if (!whole_numbers) return Number{combined(node.op, a, b)};
-    const auto first = static_cast<int64_t>(a);
-    const auto second = static_cast<int64_t>(b);
+    const auto first = as_int64(a);
+    const auto second = as_int64(b);
     const ValueOp op = reduction_of(node.op).combine;
     return static_cast<Number>(apply_integers(op, first, second));
   };
@@ -194,7 +193,7 @@ Status BlockInterpreter::run(const Of<Reduce, Scan> auto& node) {
     if (k != 0)
       values[i] = both(before, values[i]);
     else if (!whole_numbers)
-      values[i] = static_cast<float>(values[i]);
+      values[i] = as_float(values[i]);
     if (k + 1 == length) last.push_back(values[i]);
   }
   return write(node.dst, Of<decltype(node), Scan> ? values : last, whole_numbers);
@@ -203,7 +202,7 @@ Status BlockInterpreter::run(const Of<Reduce, Scan> auto& node) {
 Status BlockInterpreter::run(const ConvertLayout& rearrange) {
   WARPLOOM_TRY(const Values values, read(rearrange.src));
   size_t columns = 1;
-  if (rearrange.transpose) columns = static_cast<size_t>(program_.tensor(rearrange.src).shape[1]);
+  if (rearrange.transpose) columns = as_size(program_.tensor(rearrange.src).shape[1]);
   const size_t rows = values.size() / columns;
   Values turned;
   for (size_t i = 0; i < values.size(); ++i)
@@ -217,7 +216,7 @@ Status BlockInterpreter::run(const Bitcast& reinterpret) {
   const Tensor& dst = program_.tensor(reinterpret.dst);
   std::vector<std::byte> bytes(values.size());  // at most a byte each
   for (size_t i = 0; i < values.size(); ++i)
-    store_from_double(src.dtype, bytes.data(), i, static_cast<double>(values[i]));
+    store_from_double(src.dtype, bytes.data(), i, as_double(values[i]));
   values.resize(element_count(dst.shape));
   for (size_t i = 0; i < values.size(); ++i) values[i] = load_as_double(dst.dtype, bytes.data(), i);
   return write(reinterpret.dst, values);
@@ -276,7 +275,7 @@ Status BlockInterpreter::run(const Produce& s) {
   const size_t full = queue.slots.size() - emptied;
   // One thread of control that waits for itself waits forever; different roles wait for each
   // other.
-  if (role_ < 0 && full >= static_cast<size_t>(pipeline.stages))
+  if (role_ < 0 && full >= as_size(pipeline.stages))
     return undefined(
         fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
         fmt::format("at most {} slots produced ahead", pipeline.stages));

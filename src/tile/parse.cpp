@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/value_op.h"
@@ -29,7 +30,7 @@ constexpr size_t kMostDeclarations = 1 << 12;  // tensors; pipelines
 // The operation that a sign, or with precedence 3 a function, stands for.
 std::optional<IndexOp> find(std::string_view sign, int precedence) {
   if (precedence == 3 && sign.starts_with("wl::")) sign.remove_prefix(4);
-  for (auto i = static_cast<size_t>(IndexOp::add); i < kIndexWords.size(); ++i)
+  for (auto i = as_size(IndexOp::add); i < kIndexWords.size(); ++i)
     if (kIndexWords[i].text == sign && kIndexWords[i].precedence == precedence)
       return static_cast<IndexOp>(i);
   return std::nullopt;
@@ -96,7 +97,7 @@ class Reader : public Cursor {
   void item(Named<int> to) {
     const auto look = [&](const auto& list, std::string_view kind) {
       for (size_t i = 0; i < list.size(); ++i)
-        if (accept(list[i].name)) return static_cast<int>(i);
+        if (accept(list[i].name)) return as_int(i);
       fail(fmt::format("no {} has this name", kind),
            fmt::format("the name of a {} declared above", kind));
       return -1;
@@ -123,7 +124,7 @@ class Reader : public Cursor {
       const bool gathered = is("gather") && is("(", 1);
       if (gathered && to.lookup >= 0) fail("a tile is gathered along one dimension at most");
       if (gathered) {
-        to.lookup_dim = static_cast<int>(to.offset.size());
+        to.lookup_dim = as_int(to.offset.size());
         take();
         expect("(");
         item(Named<int>{to.lookup});
@@ -303,7 +304,7 @@ class Parser {
         WARPLOOM_CHECK(declare(io, program_.pipelines, "pipeline"));
       } else if (word != kStatementWords.end()) {
         io.take();
-        const auto kind = static_cast<size_t>(word - kStatementWords.begin());
+        const auto kind = as_size(word - kStatementWords.begin());
         const Location location{file_, io.line().number};
         Statement read{node_of(kind, kNodeKinds), location, kNoStatement};
         WARPLOOM_CHECK(std::visit([&](auto& node) { return statement(io, node); }, read.node));

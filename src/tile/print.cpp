@@ -1,11 +1,13 @@
 #include "tile/print.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "tile/index.h"
 #include "tile/program.h"
@@ -115,16 +117,14 @@ class Writer {
   void item(const Role& role) { line(*this, role); }
 
  private:
-  static bool exists(const auto& list, int id) {
-    return id >= 0 && static_cast<size_t>(id) < list.size();
-  }
+  static bool exists(const auto& list, int id) { return id >= 0 && as_size(id) < list.size(); }
 
   bool covers(const Tile& tile) const {
     if (!exists(program_.tensors, tile.tensor) || tile.lookup >= 0 || !tile.step.empty())
       return false;
     for (const Index& offset : tile.offset)
       if (offset.constant() != 0) return false;
-    const std::vector<int64_t>& shape = program_.tensor(tile.tensor).shape;
+    const auto& shape = program_.tensor(tile.tensor).shape;
     return tile.offset.size() == shape.size() && tile.extent == shape;
   }
 

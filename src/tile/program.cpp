@@ -9,6 +9,7 @@
 #include <string>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "tile/index.h"
 
@@ -56,7 +57,7 @@ void own_stages(Program& program) {
 }
 
 Tile whole(const Program& program, TensorId id) {
-  const std::vector<int64_t>& shape = program.tensor(id).shape;
+  const auto& shape = program.tensor(id).shape;
   const std::vector<Index> origin(shape.size(), Index(0));
   return Tile{id, origin, shape};
 }
@@ -170,8 +171,8 @@ std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape) {
   std::vector<int64_t> strides(shape.size());
   uint64_t stride = 1;  // unsigned: a nonsensical shape may wrap, and verify() refuses it
   for (size_t i = shape.size(); i-- > 0;) {
-    strides[i] = static_cast<int64_t>(stride);
-    stride *= static_cast<uint64_t>(shape[i]);
+    strides[i] = as_int64(stride);
+    stride *= as_uint64(shape[i]);
   }
   return strides;
 }

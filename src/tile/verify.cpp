@@ -15,8 +15,10 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "tile/index.h"
 #include "tile/program.h"
 
 namespace warploom::tile {
@@ -103,7 +105,7 @@ struct Declaration {
   }
 
   Status check_strided_view(const Tensor& tensor, int64_t last) const {
-    const auto base = static_cast<size_t>(tensor.as_strided);
+    const auto base = as_size(tensor.as_strided);
     if (tensor.scope != Scope::shared || base >= program.tensors.size() ||
         program.tensors[base].as_strided >= 0 || program.tensors[base].pipeline < 0 ||
         program.tensors[base].dtype != tensor.dtype || per_byte(tensor.dtype) > 1)
@@ -133,7 +135,7 @@ struct Declaration {
     if (pipeline.stages < 1) return refuse("a pipeline has at least one stage");
     if (pipeline.tensors.empty()) return refuse("a pipeline has at least one tensor");
     for (const TensorId tensor : pipeline.tensors) {
-      const auto at = static_cast<size_t>(tensor);
+      const auto at = as_size(tensor);
       if (tensor < 0 || at >= owner.size() || program.tensor(tensor).scope != Scope::shared)
         return refuse("a pipeline holds shared tensors only");
       if (owner[at] >= 0)
@@ -246,7 +248,7 @@ Status check_pipeline(const Sharing& sharing, const std::string& name, const Use
 // A register tensor is one role's. In memory, what one role writes no other reads; what stands
 // before the roles is done when they begin.
 Status check_tensor(const Sharing& sharing, const Tensor& tensor, const Uses& uses) {
-  std::set<int> places = uses.readers;
+  auto places = uses.readers;
   places.insert(uses.writers.begin(), uses.writers.end());
   if (tensor.scope == Scope::reg && places.size() > 1)
     return sharing.refuse(

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/integers.h"
@@ -157,12 +159,11 @@ Status StatementVerifier::check_whole(const Value& value) const {
 Status StatementVerifier::check(const Value& value, const Tensor& dst) const {
   if (value.kind == Value::Kind::constant) return ok();
   if (value.kind == Value::Kind::coordinate) {
-    if (value.axis >= 0 && static_cast<size_t>(value.axis) < dst.shape.size())
-      return check(value.shift);
+    if (value.axis >= 0 && as_size(value.axis) < dst.shape.size()) return check(value.shift);
     return refuse(fmt::format("'{}' has no axis {}", dst.name, value.axis));
   }
   if (value.kind == Value::Kind::op) {
-    if (value.operands.size() != static_cast<size_t>(arity_of(value.op))) {
+    if (value.operands.size() != as_size(arity_of(value.op))) {
       const std::string message =
           fmt::format("'{}' has the wrong number of operands", name_of(value.op));
       const std::string found = std::to_string(value.operands.size());
@@ -213,7 +214,7 @@ Status StatementVerifier::check(const Mma& mma) const {
 Status StatementVerifier::check(const ConvertLayout& node) const {
   const Tensor& src = program_.tensor(node.src);
   const Tensor& dst = program_.tensor(node.dst);
-  std::vector<int64_t> shape = src.shape;
+  auto shape = src.shape;
   if (node.transpose) std::ranges::reverse(shape);
   const bool fits = src.dtype == dst.dtype && shape == dst.shape && node.src != node.dst;
   if (node.transpose && shape.size() != 2) return unlike("rearrange", src, dst, "two dimensions");

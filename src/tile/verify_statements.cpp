@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "tile/index.h"
@@ -106,7 +108,7 @@ Status StatementVerifier::produced(const Statement& statement) const {
 // A tensor of a pipeline has a meaning only inside a Produce or Consume of that pipeline;
 // consumers do not write it.
 Status StatementVerifier::use(TensorId id, bool written) const {
-  if (id < 0 || static_cast<size_t>(id) >= program_.tensors.size())
+  if (id < 0 || as_size(id) >= program_.tensors.size())
     return refuse(fmt::format("no tensor has the number {}", id));
   const PipelineId ring = program_.tensor(id).pipeline;
   if (ring < 0 || contains(producing_, ring)) return ok();
@@ -192,7 +194,7 @@ Status StatementVerifier::check_bytes(const Tile& tile) const {
   if (per == 1) return ok();
   for (size_t i = 0; i < tile.extent.size(); ++i) {
     if (tensor.shape[i] <= 1 || tensor.strides[i] != 1) continue;
-    const bool gathered = tile.lookup_dim == static_cast<int>(i);
+    const bool gathered = tile.lookup_dim == as_int(i);
     const bool whole = tile.extent[i] % per == 0 && tile.offset[i].known_divisor() % per == 0;
     if (whole && !gathered) continue;
     const std::string message =
@@ -209,7 +211,7 @@ Status StatementVerifier::check_step(const Tile& tile) const {
   bool good = whole_bytes && tile.step.size() == tile.extent.size();
   for (size_t i = 0; good && i < tile.step.size(); ++i) {
     const int64_t step = tile.step[i];
-    const bool gathered = tile.lookup_dim == static_cast<int>(i);
+    const bool gathered = tile.lookup_dim == as_int(i);
     good = step >= 1 && step < kMostStep && (step == 1 || !gathered);
   }
   if (good) return ok();
@@ -223,7 +225,7 @@ Status StatementVerifier::check_lookup(const Tile& tile) const {
   const Tensor& lookup = program_.tensor(tile.lookup);
   const bool integers = lookup.dtype == Dtype::i32 || lookup.dtype == Dtype::i64;
   if (program_.tensor(tile.tensor).scope != Scope::global || tile.lookup_dim < 0 ||
-      static_cast<size_t>(tile.lookup_dim) >= tile.offset.size())
+      as_size(tile.lookup_dim) >= tile.offset.size())
     return refuse(fmt::format("a tile of '{}' cannot be gathered", name(tile.tensor)),
                   "a dimension of a global tensor");
   if (lookup.scope == Scope::global && lookup.shape.size() == 1 && integers && !lookup.writable)
@@ -255,8 +257,8 @@ Status StatementVerifier::check(const Wait& wait) const {
 
 Status StatementVerifier::check(const Of<Reduce, Scan> auto& node) const {
   constexpr bool kKeeps = Of<decltype(node), Scan>;
-  std::vector<int64_t> shape = program_.tensor(node.src).shape;
-  if (node.axis < 0 || static_cast<size_t>(node.axis) >= shape.size())
+  auto shape = program_.tensor(node.src).shape;
+  if (node.axis < 0 || as_size(node.axis) >= shape.size())
     return refuse(fmt::format("'{}' has no axis {}", name(node.src), node.axis));
   if (!kKeeps) shape[node.axis] = 1;
   if (program_.tensor(node.dst).shape == shape) return ok();
@@ -296,7 +298,7 @@ Status StatementVerifier::check(const If& branch) const {
 }
 
 Status StatementVerifier::opens(PipelineId id) const {
-  if (id < 0 || static_cast<size_t>(id) >= program_.pipelines.size())
+  if (id < 0 || as_size(id) >= program_.pipelines.size())
     return refuse(fmt::format("no pipeline has the number {}", id));
   if (contains(producing_, id) || contains(consuming_, id))
     return refuse(fmt::format("'{}' is produced or consumed inside itself", pipeline(id)));

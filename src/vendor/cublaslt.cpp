@@ -16,6 +16,7 @@
 #include <string>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "runtime/executor.h"
@@ -192,7 +193,7 @@ class CublasLtLibrary : public Library {
   Status add(const Step& step, Program& program) override {
     const auto* given = std::get_if<Matmul>(&step.operation);
     if (!given) return not_served(name(), "anything but products");
-    std::vector<After> after = step.after;
+    auto after = step.after;
     Matmul call = flat(*given, after).value_or(*given);
     const auto a = batched(call.a);
     const auto b = batched(call.b);
@@ -212,8 +213,8 @@ class CublasLtLibrary : public Library {
  private:
   Object layout_of(const Matrix& matrix, int type, int64_t batch) const {
     const CublasLt& lt = CublasLt::get();
-    const auto rows = static_cast<uint64_t>(matrix.rows);
-    const auto columns = static_cast<uint64_t>(matrix.columns);
+    const auto rows = as_uint64(matrix.rows);
+    const auto columns = as_uint64(matrix.columns);
     Object made = lt.layout(type, rows, columns, matrix.line);
     if (batch == 1) return made;
     const auto count = static_cast<int32_t>(batch);
@@ -322,7 +323,7 @@ class CublasLtLibrary : public Library {
         lt.heuristic(lt.handle, desc, b, a, c, c, preference, kAlgorithms, results.data(), &found);
     std::vector<LtAlgorithm> out;
     if (status != 0) return out;
-    for (const LtHeuristic& result : std::span(results).first(static_cast<size_t>(found)))
+    for (const LtHeuristic& result : std::span(results).first(as_size(found)))
       if (result.state == 0) out.push_back(result.algorithm);
     return out;
   }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -112,9 +113,9 @@ Object CudnnLibrary::tensor_of(const Place& place) const {
   if (type < 0 || padded.shape.size() > kMostRank || reach_of(place) > kMost) return nullptr;
   Object made = d_.tensor();
   if (!made) return nullptr;
-  const auto rank = static_cast<int>(padded.shape.size());
-  const std::vector<int> sizes = integers(padded.shape);
-  const std::vector<int> strides = integers(padded.strides);
+  const auto rank = as_int(padded.shape.size());
+  const auto sizes = integers(padded.shape);
+  const auto strides = integers(padded.strides);
   const Handle desc = made.get();
   const int status = d_.tensor_set(desc, type, rank, sizes.data(), strides.data());
   return status == 0 ? made : nullptr;

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/track.h"
@@ -85,20 +86,20 @@ Result<CudnnLibrary::Convolving> CudnnLibrary::convolving(const Place& weights,
   out.filter = d_.filter();
   out.convolution = d_.convolution();
   const int type = type_of(out.weights.dtype);
-  const int rank = static_cast<int>(out.weights.shape.size());
+  const int rank = as_int(out.weights.shape.size());
   const int math = is_strict(out.weights) ? kFma : kTensorOp;
   if (!out.filter || !out.convolution || type < 0) return refused("the window");
   const Handle filter = out.filter.get();
   const Handle convolution = out.convolution.get();
   const int format = own_now_ ? kChannelsLastFormat : kRowsFormat;
-  const std::vector<int> sizes = integers(out.weights.shape);
-  const std::vector<int> begins = integers(window.begins);
-  const std::vector<int> strides = integers(window.strides);
-  const std::vector<int> dilations = integers(window.dilations);
+  const auto sizes = integers(out.weights.shape);
+  const auto begins = integers(window.begins);
+  const auto strides = integers(window.strides);
+  const auto dilations = integers(window.dilations);
   bool set = d_.filter_set(filter, type, format, rank, sizes.data()) == 0;
   set = set && d_.convolution_set(convolution, rank - 2, begins.data(), strides.data(),
                                   dilations.data(), kCrossCorrelation, kFloat) == 0;
-  set = set && d_.groups_set(convolution, static_cast<int>(groups)) == 0;
+  set = set && d_.groups_set(convolution, as_int(groups)) == 0;
   set = set && d_.math_set(convolution, math) == 0;
   if (!set) return refused("the window");
   // One for all: calls come one after the other.
@@ -115,7 +116,7 @@ Result<std::vector<CudnnPerformance>> CudnnLibrary::search(Cudnn::Search* find,
                                                            Handle first, Handle second,
                                                            Handle third, const Program& program) {
   WARPLOOM_TRY(const runtime::Bindings zeros, trial(places, {}, program));
-  const std::vector<void*> at = addresses_of(zeros, places);
+  const auto at = addresses_of(zeros, places);
   std::array<CudnnPerformance, kMostAlgorithms> tried;
   int found = 0;
   if (d_.set_stream(d_.handle, device_.stream()) != 0) return refused("any algorithm");
@@ -126,9 +127,9 @@ Result<std::vector<CudnnPerformance>> CudnnLibrary::search(Cudnn::Search* find,
   WARPLOOM_CHECK(device_.synchronize());
   const bool strict = is_strict(with.weights);
   std::vector<CudnnPerformance> out;
-  for (const CudnnPerformance& each : std::span(tried).first(static_cast<size_t>(found))) {
+  for (const CudnnPerformance& each : std::span(tried).first(as_size(found))) {
     const bool allowed = !strict || (each.math_type != kTensorOp && each.math_type != 2);
-    const bool fits = each.workspace_bytes <= static_cast<size_t>(kWorkspaceBytes);
+    const bool fits = each.workspace_bytes <= as_size(kWorkspaceBytes);
     if (each.status == 0 && allowed && fits) out.push_back(each);
   }
   if (out.empty()) return refused("any algorithm");
@@ -180,7 +181,7 @@ Status CudnnLibrary::make(const Convolution& call, const Step& step, Program& pr
 
 // By the first algorithm that works.
 Status CudnnLibrary::convolve(const Convolved& ready, Program& program) {
-  const auto bytes = static_cast<size_t>(kWorkspaceBytes);
+  const auto bytes = as_size(kWorkspaceBytes);
   Status done = refused("any algorithm");
   for (const CudnnPerformance& algorithm : ready.algorithms) {
     const auto code = algorithm.algorithm;
@@ -220,11 +221,11 @@ Status CudnnLibrary::convolve_fused(const Convolved& ready, const Fused& fused, 
   if (!b || !z || !activation) return refused("the activation");
   if (d_.activation_set(activation.get(), mode, kPropagateNan, 0) != 0)
     return refused("the activation");
-  std::vector<Place> all = ready.places;
+  auto all = ready.places;
   all.push_back(bias);
   all.push_back(addend);
   const float share = fused.addend ? 1.0f : 0.0f;
-  const auto bytes = static_cast<size_t>(kWorkspaceBytes);
+  const auto bytes = as_size(kWorkspaceBytes);
   Status done = refused("what comes after the convolution");
   for (const CudnnPerformance& algorithm : ready.algorithms) {
     const auto code = algorithm.algorithm;
@@ -266,7 +267,7 @@ Status CudnnLibrary::make(const Deconvolution& call, const Step& step, Program& 
   Status done = refused("any algorithm");
   for (const CudnnPerformance& algorithm : algorithms) {
     const auto code = algorithm.algorithm;
-    const auto bytes = static_cast<size_t>(kWorkspaceBytes);
+    const auto bytes = as_size(kWorkspaceBytes);
     const auto run = [&d = d_, x, y, with, bytes, code](const Addresses& at) {
       const Handle weights = with.filter.get();
       const Handle convolution = with.convolution.get();

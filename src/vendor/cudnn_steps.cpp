@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "vendor/cudnn.h"
@@ -60,11 +61,11 @@ Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& progr
   const Object y = tensor_of(dst);
   const Object pooling = d_.pooling();
   if (!x || !y || !pooling) return refused("the window");
-  const int code = kPoolCodes[static_cast<size_t>(given.how)];
-  const auto rank = static_cast<int>(pads.size());
-  const std::vector<int> kernel = integers(window.kernel);
-  const std::vector<int> begins = integers(pads);
-  const std::vector<int> strides = integers(window.strides);
+  const int code = kPoolCodes[as_size(given.how)];
+  const auto rank = as_int(pads.size());
+  const auto kernel = integers(window.kernel);
+  const auto begins = integers(pads);
+  const auto strides = integers(window.strides);
   const int set = d_.pooling_set(pooling.get(), code, kPropagateNan, rank, kernel.data(),
                                  begins.data(), strides.data());
   if (set != 0) return refused("the window");
@@ -76,7 +77,7 @@ Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& progr
 Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& program) {
   own_now_ = false;
   if (!step.after.empty()) return refused("a softmax with what comes after");
-  const auto axis = static_cast<size_t>(call.axis);
+  const auto axis = as_size(call.axis);
   const Shape& shape = call.src.shape;
   int64_t outer = 1;
   int64_t inner = 1;
@@ -164,7 +165,7 @@ Status CudnnLibrary::make(const LayerNorm& call, const Step& step, Program& prog
 
 Status CudnnLibrary::make(const Reduction& call, const Step& step, Program& program) {
   own_now_ = false;
-  const int code = kReduceCodes[static_cast<size_t>(call.how)];
+  const int code = kReduceCodes[as_size(call.how)];
   if (!step.after.empty() || code < 0) return refused("the reduction");
   WARPLOOM_TRY(const Place src, rows(call.src, program));
   const Object x = tensor_of(src);
@@ -176,7 +177,7 @@ Status CudnnLibrary::make(const Reduction& call, const Step& step, Program& prog
     return refused("the reduction");
   if (d_.reduction_workspace(d_.handle, reduction.get(), x.get(), y.get(), &bytes) != 0)
     return refused("the reduction");
-  const auto words = static_cast<int64_t>(bytes / 4 + 1);
+  const auto words = as_int64(bytes / 4 + 1);
   const Place one = packed_place("reduction", Dtype::f32, {1});
   const Place workspace = scratch_like(one, {words}, false, program);
   kept_.erase(call.dst.buffer);
@@ -198,7 +199,7 @@ Status CudnnLibrary::make(const Lrn& call, const Step& step, Program& program) {
   const Object y = tensor_of(dst);
   const Object lrn = d_.lrn();
   if (!x || !y || !lrn) return refused("the normalisation");
-  const auto size = static_cast<unsigned>(call.size);
+  const auto size = as_uint32(call.size);
   if (d_.lrn_set(lrn.get(), size, call.alpha, call.beta, call.bias) != 0)
     return refused("the normalisation");
   kept_.erase(call.dst.buffer);
@@ -231,7 +232,7 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
   const Object y = tensor_of(dst);
   if (!x || !y) return refused("a layout or element type");
   if (after.function == Function::linear && after.beta == 0) {
-    const auto factor = static_cast<float>(after.alpha);
+    const auto factor = as_float(after.alpha);
     const Work run = overwriting_scaled(d_.transform, factor, x, y);
     return attempt({src, dst}, run, "a factor", program);
   }
@@ -267,7 +268,7 @@ Status CudnnLibrary::combination(const After& after, const Place& src, const Pla
                                                           {-1, 0.0f},
                                                           {kMaxCode, 1.0f},
                                                           {kMinCode, 1.0f}}};
-  const auto [code, sign] = kHow[static_cast<size_t>(after.combine)];
+  const auto [code, sign] = kHow[as_size(after.combine)];
   if (code < 0) return refused("a division");
   WARPLOOM_TRY(const Place given, rows(*after.other, program));
   const Place other = of_rank(given, src.shape.size());

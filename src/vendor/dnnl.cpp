@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -42,7 +43,7 @@ std::pair<int, int> query_of(int number) {
 }  // namespace
 
 int binary_code(Combine combine) {
-  return kBinaryCodes[static_cast<size_t>(combine)];
+  return kBinaryCodes[as_size(combine)];
 }
 
 const Dnnl& Dnnl::get() {
@@ -83,7 +84,7 @@ Result<MemoryDesc> DnnlLibrary::described(const Place& place) const {
     packed = std::max(packed, extent);
   }
   const int type = runtime::codes_of(place.dtype).dnnl;
-  const auto axes = static_cast<int>(rank);
+  const auto axes = as_int(rank);
   if (type == 0 || d_.by_strides(&out, axes, dims.data(), type, strides.data()) != 0)
     return refused("an element type or layout");
   return out;
@@ -94,7 +95,7 @@ Result<MemoryDesc> DnnlLibrary::any_layout(const Place& place) const {
   Dnnl::Dims dims{};
   std::ranges::copy(place.shape, dims.begin());
   const int type = runtime::codes_of(place.dtype).dnnl;
-  const int rank = static_cast<int>(place.shape.size());
+  const int rank = as_int(place.shape.size());
   if (type == 0 || d_.by_tag(&out, rank, dims.data(), type, kAnyTag) != 0)
     return refused("an element type");
   return out;
@@ -134,7 +135,7 @@ Piece DnnlLibrary::piece_of(const Object& primitive, const Arguments& arguments)
   const std::string library = name();
   const auto run = [library, primitive](const std::vector<Dnnl::Argument>& given) {
     const Dnnl& d = Dnnl::get();
-    const auto count = static_cast<int>(given.size());
+    const auto count = as_int(given.size());
     const void* const call = primitive.get();
     const int code = d.execute(call, d.stream, count, given.data());
     if (code == 0 && d.stream_wait(d.stream) == 0) return ok();
@@ -191,13 +192,13 @@ Status DnnlLibrary::add_post_ops(const Making& making, const Object& post_ops,
     const After& after = making.after[i];
     if (!after.other) {
       const int code = row_of(after.function).dnnl;
-      const auto alpha = static_cast<float>(after.alpha);
-      const auto beta = static_cast<float>(after.beta);
+      const auto alpha = as_float(after.alpha);
+      const auto beta = as_float(after.beta);
       if (d_.append_eltwise(post_ops.get(), 1, code, alpha, beta) != 0)
         return refused("a post-operation");
       continue;
     }
-    const int number = kArgPostOp * static_cast<int>(i + 1) | kArgSecond;
+    const int number = kArgPostOp * as_int(i + 1) | kArgSecond;
     Operand other{number, *after.other, {}, false};
     WARPLOOM_TRY(other.held, where(*after.other, program));
     if (d_.append_binary(post_ops.get(), binary_code(after.combine), &other.held.desc) != 0)
@@ -240,7 +241,7 @@ Status DnnlLibrary::finish(Making making, Program& program) {
       WARPLOOM_TRY(held, written(operand, wanted, program));
       result = held;
     } else if (chosen && !d_.equal(&held.desc, &wanted)) {
-      const auto bytes = static_cast<int64_t>(d_.size_of(&wanted));
+      const auto bytes = as_int64(d_.size_of(&wanted));
       const std::string scratch = program.add_scratch(held.buffer, bytes);
       const Held moved{wanted, scratch, 0, bytes};
       WARPLOOM_CHECK(reorder(held, moved, program));
@@ -257,7 +258,7 @@ Status DnnlLibrary::finish(Making making, Program& program) {
 Result<DnnlLibrary::Held> DnnlLibrary::written(const Operand& to, const MemoryDesc& desc,
                                                Program& program) {
   if (d_.equal(&to.held.desc, &desc)) return to.held;
-  const auto bytes = static_cast<int64_t>(d_.size_of(&desc));
+  const auto bytes = as_int64(d_.size_of(&desc));
   const std::string scratch = program.add_scratch(to.place.buffer, bytes);
   return Held{desc, scratch, 0, bytes};
 }

@@ -1,11 +1,11 @@
 // Steps as primitives of oneDNN, one function a kind.
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "vendor/dnnl.h"
@@ -81,9 +81,9 @@ std::optional<Place> channel_bias(const std::vector<After>& after) {
 }
 
 double multiplications(const Place& dst, const Place& weights) {
-  const auto results = static_cast<double>(elements_of(dst));
-  const auto factors = static_cast<double>(elements_of(weights));
-  const auto channels = static_cast<double>(dst.shape[1]);
+  const auto results = as_double(elements_of(dst));
+  const auto factors = as_double(elements_of(weights));
+  const auto channels = as_double(dst.shape[1]);
   return results * (factors / channels);
 }
 }  // namespace
@@ -134,7 +134,7 @@ Status DnnlLibrary::make(const Pooling& call, const Step& step, Program& program
   if (own_now_) WARPLOOM_TRY(dst, any_layout(call.dst));
   const Window& window = call.window;
   const Shape dilations = less_one(window.dilations);
-  if (d_.pooling(&making.operation, kInference, kPoolCodes[static_cast<size_t>(call.how)],
+  if (d_.pooling(&making.operation, kInference, kPoolCodes[as_size(call.how)],
                  &making.operands[0].held.desc, &dst, window.strides.data(), window.kernel.data(),
                  dilations.data(), window.begins.data(), window.ends.data()) != 0)
     return refused("the window");
@@ -142,10 +142,10 @@ Status DnnlLibrary::make(const Pooling& call, const Step& step, Program& program
 }
 
 Status DnnlLibrary::make(const Matmul& given, const Step& step, Program& program) {
-  std::vector<After> after = step.after;
+  auto after = step.after;
   const Matmul call = flat(given, after).value_or(given);
-  const auto results = static_cast<double>(elements_of(call.dst));
-  const double work = results * static_cast<double>(call.a.shape.back());
+  const auto results = as_double(elements_of(call.dst));
+  const double work = results * as_double(call.a.shape.back());
   Making making{.after = after, .heavy = work > kHeavy};
   WARPLOOM_CHECK(take(making, kArgSrc, call.a, true, program));
   WARPLOOM_CHECK(take(making, kArgWeights, call.b, true, program));
@@ -174,7 +174,7 @@ Status DnnlLibrary::make(const Softmax& call, const Step& step, Program& program
   WARPLOOM_CHECK(take(making, kArgDst, call.dst, false, program));
   if (d_.softmax(&making.operation, kInference, kSoftmaxCodes[call.log],
                  &making.operands[0].held.desc, &making.operands[1].held.desc,
-                 static_cast<int>(call.axis)) != 0)
+                 as_int(call.axis)) != 0)
     return refused("the axis");
   return finish(std::move(making), program);
 }
@@ -190,8 +190,7 @@ Status DnnlLibrary::make(const BatchNorm& call, const Step& step, Program& progr
   for (const Place* each : {&call.scale, &call.shift, &call.mean, &call.variance})
     if (each->dtype != Dtype::f32) return refused("statistics but in f32");
   if (d_.batch_norm(&making.operation, kInference, &making.operands[0].held.desc,
-                    static_cast<float>(call.epsilon),
-                    kGlobalStatistics | kUseScale | kUseShift) != 0)
+                    as_float(call.epsilon), kGlobalStatistics | kUseScale | kUseShift) != 0)
     return refused("the normalisation");
   return finish(std::move(making), program);
 }
@@ -217,7 +216,7 @@ Status DnnlLibrary::make(const LayerNorm& call, const Step& step, Program& progr
   }
   WARPLOOM_TRY(const MemoryDesc statistics, described(packed_place("", Dtype::f32, {rows[0]})));
   if (d_.layer_norm(&making.operation, kInference, &making.operands[0].held.desc, &statistics,
-                    static_cast<float>(call.epsilon), flags) != 0)
+                    as_float(call.epsilon), flags) != 0)
     return refused("the normalisation");
   return finish(std::move(making), program);
 }
@@ -227,7 +226,7 @@ Status DnnlLibrary::make(const Reduction& call, const Step& step, Program& progr
   Making making{.after = step.after};
   WARPLOOM_CHECK(take(making, kArgSrc, call.src, false, program));
   WARPLOOM_CHECK(take(making, kArgDst, call.dst, false, program));
-  const ReduceCode& code = kReduceCodes[static_cast<size_t>(call.how)];
+  const ReduceCode& code = kReduceCodes[as_size(call.how)];
   if (d_.reduction(&making.operation, code.algorithm, &making.operands[0].held.desc,
                    &making.operands[1].held.desc, code.p, 0) != 0)
     return refused("the reduction");
@@ -239,8 +238,7 @@ Status DnnlLibrary::make(const Lrn& call, const Step& step, Program& program) {
   WARPLOOM_CHECK(take(making, kArgSrc, call.src, false, program));
   WARPLOOM_CHECK(take(making, kArgDst, call.dst, true, program));
   if (d_.lrn(&making.operation, kInference, kLrnAcross, &making.operands[0].held.desc, call.size,
-             static_cast<float>(call.alpha), static_cast<float>(call.beta),
-             static_cast<float>(call.bias)) != 0)
+             as_float(call.alpha), as_float(call.beta), as_float(call.bias)) != 0)
     return refused("the normalisation");
   return finish(std::move(making), program);
 }
@@ -279,8 +277,8 @@ Status DnnlLibrary::make(const Elementwise& call, const Step& step, Program& pro
                   &making.operands[1].held.desc, &dst) != 0)
       return refused("the combination");
   } else if (d_.eltwise(&making.operation, kInference, row_of(first.function).dnnl,
-                        &making.operands[0].held.desc, static_cast<float>(first.alpha),
-                        static_cast<float>(first.beta)) != 0) {
+                        &making.operands[0].held.desc, as_float(first.alpha),
+                        as_float(first.beta)) != 0) {
     return refused("the function");
   }
   return finish(std::move(making), program);

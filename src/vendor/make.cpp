@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/rows.h"
 #include "codegen/launch_list.h"
@@ -25,6 +26,8 @@
 #include "vendor/program.h"
 
 namespace warploom::vendor {
+using graph::kAbsent;
+using graph::Tensor;
 using runtime::Bindings, runtime::Buffer, runtime::Executor, runtime::Runnable;
 
 std::string Program::add_scratch(const std::string& like, int64_t bytes) {
@@ -51,7 +54,7 @@ using graph::Graph, graph::Node, graph::TensorId;
 Graph part_of(const Graph& whole, const std::set<std::string>& given,
               const std::vector<std::string>& wanted) {
   Graph out;
-  std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};
+  std::map<TensorId, TensorId> known = {{kAbsent, kAbsent}};
   const auto keep = [&](TensorId id) {
     if (!known.contains(id)) known[id] = out.add_tensor(whole.tensor(id));
     return known[id];
@@ -64,11 +67,10 @@ Graph part_of(const Graph& whole, const std::set<std::string>& given,
   while (!asked.empty()) {
     const TensorId id = asked.back();
     asked.pop_back();
-    const int maker = id == graph::kAbsent ? -1 : whole.producer(id);
+    const int maker = id == kAbsent ? -1 : whole.producer(id);
     const bool made_here = contains(outputs, id) && maker >= 0;
     if (!made_here && (maker < 0 || given.contains(whole.tensor(id).name))) {
-      if (id != graph::kAbsent && !whole.tensor(id).constant && !contains(read, id))
-        read.push_back(id);
+      if (id != kAbsent && !whole.tensor(id).constant && !contains(read, id)) read.push_back(id);
       continue;
     }
     if (!needed.insert(maker).second) continue;
@@ -88,9 +90,9 @@ Graph part_of(const Graph& whole, const std::set<std::string>& given,
 // The constants of a graph on the device.
 Result<Bindings> constants_of(Executor& device, const Graph& graph) {
   Bindings out;
-  for (const graph::Tensor& tensor : graph.tensors) {
+  for (const Tensor& tensor : graph.tensors) {
     if (!tensor.constant) continue;
-    const auto bytes = static_cast<int64_t>(tensor.constant->size());
+    const auto bytes = as_int64(tensor.constant->size());
     WARPLOOM_TRY(out[tensor.name], device.allocate(bytes));
     WARPLOOM_CHECK(device.upload(out[tensor.name], tensor.constant->data(), bytes));
   }
@@ -120,10 +122,10 @@ class Assembly {
     std::erase(libraries_, nullptr);
     served_.resize(libraries_.size());
     for (const TensorId id : problem.graph.inputs) given_.insert(problem.graph.tensor(id).name);
-    for (const graph::Tensor& tensor : problem.graph.tensors)
+    for (const Tensor& tensor : problem.graph.tensors)
       if (tensor.constant) given_.insert(tensor.name);
     program_.constants = problem.constants;
-    for (const graph::Tensor& tensor : problem.graph.tensors)
+    for (const Tensor& tensor : problem.graph.tensors)
       if (tensor.constant) program_.constants.insert(tensor.name);
     outside_ = given_;
     for (const TensorId id : problem.graph.outputs) outside_.insert(problem.graph.tensor(id).name);

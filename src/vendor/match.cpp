@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/rows.h"
 #include "graph/graph.h"
@@ -20,14 +21,17 @@
 #include "vendor/problem.h"
 
 namespace warploom::vendor {
+using graph::kAbsent;
+using graph::Tensor;
+
 Matcher::Matcher(Graph graph, Track track, Functions functions)
     : track_(track), functions_(functions) {
   problem_.graph = std::move(graph);
   consumers_.resize(this->graph().tensors.size());
   for (size_t n = 0; n < this->graph().nodes.size(); ++n)
     for (const TensorId id : this->graph().nodes[n].inputs)
-      if (id != graph::kAbsent && !contains(consumers_[id], static_cast<int>(n)))
-        consumers_[id].push_back(static_cast<int>(n));
+      if (id != kAbsent && !contains(consumers_[id], as_int(n)))
+        consumers_[id].push_back(as_int(n));
   done_.resize(this->graph().nodes.size());
   for (size_t i = 0; i < this->graph().tensors.size(); ++i) {
     const auto id = static_cast<TensorId>(i);
@@ -79,7 +83,7 @@ std::span<const Matcher::Row> Matcher::rules() {
 }
 
 bool Matcher::floats(const Node& node) const {
-  const auto fits = [&](TensorId id) { return id == graph::kAbsent || is_float(tensor(id).dtype); };
+  const auto fits = [&](TensorId id) { return id == kAbsent || is_float(tensor(id).dtype); };
   const auto fits_or_known = [&](TensorId id) { return fits(id) || tensor(id).constant; };
   if (!fits(node.inputs[0]) || !std::ranges::all_of(node.outputs, fits)) return false;
   return std::ranges::all_of(node.inputs, fits_or_known);
@@ -110,7 +114,7 @@ Place Matcher::along_channels(TensorId id, size_t rank) {
 }
 
 void Matcher::push(Step step, TensorId to) {
-  writer_[tensor(to).name] = static_cast<int>(problem_.steps.size());
+  writer_[tensor(to).name] = as_int(problem_.steps.size());
   problem_.steps.push_back(std::move(step));
   places_[to] = own_place(to);
 }
@@ -137,13 +141,13 @@ Step* Matcher::host(TensorId id, const std::vector<int>& readers,
 void Matcher::unmatched(const Node& node) {
   Unmatched call;
   for (const TensorId id : node.inputs)
-    if (id != graph::kAbsent) call.reads.push_back(place(id).buffer);
+    if (id != kAbsent) call.reads.push_back(place(id).buffer);
   for (const TensorId id : node.outputs)
-    if (id != graph::kAbsent) call.writes.push_back(tensor(id).name);
-  const auto step = static_cast<int>(problem_.steps.size());
+    if (id != kAbsent) call.writes.push_back(tensor(id).name);
+  const auto step = as_int(problem_.steps.size());
   problem_.steps.push_back({std::move(call), {}});
   for (const TensorId id : node.outputs) {
-    if (id == graph::kAbsent) continue;
+    if (id == kAbsent) continue;
     places_[id] = own_place(id);
     writer_[tensor(id).name] = step;
   }
@@ -171,7 +175,7 @@ bool Matcher::can_rename(const Place& from) const {
   if (from.offset != 0 || !is_packed(from)) return false;
   const auto named = graph().tensor_named(from.buffer);
   if (!named || contains(graph().outputs, *named)) return false;
-  const graph::Tensor& held = tensor(*named);
+  const Tensor& held = tensor(*named);
   if (graph::element_count(held.shape) != elements_of(from)) return false;
   if (held.dtype != from.dtype) return false;
   const auto knows = [&](const Step& step) {
@@ -232,16 +236,16 @@ class Extraction {
 
  private:
   TensorId keep(TensorId id, const std::string& name, bool constant) {
-    const graph::Tensor& from = given_.tensor(id);
-    graph::Tensor copy{{name, from.dtype, from.shape}, std::nullopt};
+    const Tensor& from = given_.tensor(id);
+    Tensor copy{{name, from.dtype, from.shape}, std::nullopt};
     if (constant) copy.constant = from.constant;
     known_[id] = out_.add_tensor(std::move(copy));
     return known_[id];
   }
 
   bool same(TensorId in_given, TensorId in_region) const {
-    const graph::Tensor& one = given_.tensor(in_given);
-    const graph::Tensor& other = region_.tensor(in_region);
+    const Tensor& one = given_.tensor(in_given);
+    const Tensor& other = region_.tensor(in_region);
     return one.dtype == other.dtype && one.shape == other.shape;
   }
 
@@ -276,7 +280,7 @@ class Extraction {
     while (!asked_.empty()) {
       const TensorId id = asked_.back();
       asked_.pop_back();
-      const int maker = id == graph::kAbsent ? -1 : given_.producer(id);
+      const int maker = id == kAbsent ? -1 : given_.producer(id);
       if (known_.contains(id) || needed_.contains(maker)) continue;
       if (given_.tensor(id).constant) {
         keep(id, fmt::format("c:{}", given_.tensor(id).name), true);
@@ -292,7 +296,7 @@ class Extraction {
   void add_node(Node node) {
     for (TensorId& id : node.inputs) id = known_.at(id);
     for (TensorId& id : node.outputs) {
-      if (id == graph::kAbsent) continue;
+      if (id == kAbsent) continue;
       const auto named = wanted_.find(id);
       const bool is_wanted = named != wanted_.end();
       const std::string name = is_wanted ? named->second : "t:" + given_.tensor(id).name;
@@ -305,7 +309,7 @@ class Extraction {
   const Graph& region_;
   const std::vector<std::string>& names_;  // of the region's tensors in the given graph
   Graph out_;
-  std::map<TensorId, TensorId> known_ = {{graph::kAbsent, graph::kAbsent}};  // of given → of out
+  std::map<TensorId, TensorId> known_ = {{kAbsent, kAbsent}};  // of given → of out
   std::map<TensorId, std::string> wanted_;  // outputs, by their names in the region
   std::set<int> needed_;
   std::vector<TensorId> asked_;
@@ -321,7 +325,7 @@ int unmatched_of(const VendorProblem& problem) {
   const auto is_unmatched = [](const Step& step) {
     return std::holds_alternative<Unmatched>(step.operation);
   };
-  return static_cast<int>(std::ranges::count_if(problem.steps, is_unmatched));
+  return as_int(std::ranges::count_if(problem.steps, is_unmatched));
 }
 
 VendorProblem match_region(const graph::Graph& region, const std::optional<graph::Graph>& operators,

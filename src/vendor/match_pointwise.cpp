@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/random.h"
 #include "base/rows.h"
@@ -23,6 +25,10 @@
 
 namespace warploom::vendor {
 namespace {
+using graph::kAbsent;
+using graph::Tensor;
+using graph::TensorInfo;
+
 constexpr size_t kMostTogether = 12;  // nodes that are tried as one function
 constexpr int kPoints = 48;
 
@@ -59,16 +65,16 @@ constexpr std::pair<OpKind, Combine> kCombines[] = {
 // The nodes that read `from` and each other alone, as far as they are elementwise of its shape; of
 // their results the last that nobody outside needs anything before, and that a library knows.
 bool Matcher::recognized(const Node& node) {
-  TensorId from = graph::kAbsent;
+  TensorId from = kAbsent;
   for (const TensorId id : node.inputs)
-    if (id != graph::kAbsent && !scalar(id)) from = id;
-  if (from == graph::kAbsent) return false;
-  const std::vector<int> together = elementwise_from(from, number_of(node));
+    if (id != kAbsent && !scalar(id)) from = id;
+  if (from == kAbsent) return false;
+  const auto together = elementwise_from(from, number_of(node));
   if (!contains(together, number_of(node))) return false;
   for (size_t last = together.size(); last-- > 0;) {
     const TensorId result = graph().nodes[together[last]].outputs[0];
     const auto up_to_last = std::span(together).first(last + 1);
-    const std::vector<int> nodes = behind(result, up_to_last);
+    const auto nodes = behind(result, up_to_last);
     if (!contains(nodes, number_of(node)) || !is_closed(nodes, result)) continue;
     const auto function = as_function(from, result, nodes);
     if (!function) continue;
@@ -83,15 +89,15 @@ std::vector<int> Matcher::elementwise_from(TensorId from, int first) const {
   std::vector<int> together;
   std::set<TensorId> inside = {from};
   const auto known = [&](TensorId id) {
-    return id == graph::kAbsent || inside.contains(id) || scalar(id).has_value();
+    return id == kAbsent || inside.contains(id) || scalar(id).has_value();
   };
-  const auto reads = [&](TensorId id) { return id != graph::kAbsent && inside.contains(id); };
+  const auto reads = [&](TensorId id) { return id != kAbsent && inside.contains(id); };
   for (int n = first; n < std::ssize(graph().nodes); ++n) {
     const Node& next = graph().nodes[n];
     if (done_[n] || class_of(next.op) != OpClass::pointwise) continue;
     if (!std::ranges::all_of(next.inputs, known)) continue;
     if (!std::ranges::any_of(next.inputs, reads)) continue;
-    const graph::Tensor& made = tensor(next.outputs[0]);
+    const Tensor& made = tensor(next.outputs[0]);
     if (made.dtype != tensor(from).dtype || made.shape != tensor(from).shape) continue;
     together.push_back(n);
     inside.insert(next.outputs[0]);
@@ -130,16 +136,16 @@ bool Matcher::is_closed(const std::vector<int>& nodes, TensorId result) const {
 std::optional<After> Matcher::as_function(TensorId from, TensorId result,
                                           const std::vector<int>& nodes) const {
   Graph one;
-  std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};
+  std::map<TensorId, TensorId> known = {{kAbsent, kAbsent}};
   const Dtype dtype = tensor(from).dtype;
-  const graph::TensorInfo x{"x", dtype, {kPoints}};
+  const TensorInfo x{"x", dtype, {kPoints}};
   known[from] = one.add_tensor({x, std::nullopt});
   one.inputs = {known[from]};
   for (const int n : nodes) {
     Node node = graph().nodes[n];
     for (TensorId& id : node.inputs) {
       if (!known.contains(id)) {
-        graph::Tensor constant = tensor(id);
+        Tensor constant = tensor(id);
         constant.name = fmt::format("c{}", one.tensors.size());
         constant.shape = {};
         known[id] = one.add_tensor(std::move(constant));
@@ -147,14 +153,14 @@ std::optional<After> Matcher::as_function(TensorId from, TensorId result,
       id = known[id];
     }
     const TensorId made = node.outputs[0];
-    const graph::TensorInfo info{fmt::format("t{}", n), dtype, {kPoints}};
+    const TensorInfo info{fmt::format("t{}", n), dtype, {kPoints}};
     node.outputs = {one.add_tensor({info, std::nullopt})};
     known[made] = node.outputs[0];
     one.nodes.push_back(std::move(node));
   }
   one.outputs = {known[result]};
   const int64_t size = bytes_of(dtype, kPoints);
-  std::vector<std::byte> bytes(static_cast<size_t>(size));
+  std::vector<std::byte> bytes(as_size(size));
   Random random(7, "function");
   std::vector<double> points;
   for (int p = 0; p < kPoints; ++p) {
@@ -189,13 +195,13 @@ void Matcher::apply(const std::vector<After>& after, TensorId from, TensorId to,
   }
   destination(step->operation)->buffer = tensor(to).name;
   const auto number = step - problem_.steps.data();
-  writer_[tensor(to).name] = static_cast<int>(number);
+  writer_[tensor(to).name] = as_int(number);
   places_[to] = own_place(to);
 }
 
 bool Matcher::unary(const Node& node) {
   const auto number = [&](size_t i, double otherwise) -> std::optional<double> {
-    if (node.inputs.size() <= i || node.inputs[i] == graph::kAbsent) return otherwise;
+    if (node.inputs.size() <= i || node.inputs[i] == kAbsent) return otherwise;
     return scalar(node.inputs[i]);
   };
   std::vector<After> after;

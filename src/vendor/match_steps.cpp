@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -18,10 +18,14 @@
 
 namespace warploom::vendor {
 namespace {
+using graph::kAbsent;
+using graph::NodeContext;
+using graph::WindowSpec;
+
 constexpr size_t kMostSpatial = 3;
 
-std::optional<Window> window_of(const graph::NodeContext& context) {
-  const Result<graph::WindowSpec> spec = graph::window_spec(context);
+std::optional<Window> window_of(const NodeContext& context) {
+  const auto spec = graph::window_spec(context);
   if (!spec || spec->kernel.size() > kMostSpatial) return std::nullopt;
   return Window{spec->kernel, spec->strides, spec->dilations, spec->before, spec->after};
 }
@@ -31,13 +35,13 @@ bool all_zero(const Shape& pads) {
 }
 
 bool has_input(const Node& node, size_t i) {
-  return node.inputs.size() > i && node.inputs[i] != graph::kAbsent;
+  return node.inputs.size() > i && node.inputs[i] != kAbsent;
 }
 
 // Of a normalisation with statistics among its outputs.
 bool has_more_outputs(const Node& node) {
   for (size_t i = 1; i < node.outputs.size(); ++i)
-    if (node.outputs[i] != graph::kAbsent) return true;
+    if (node.outputs[i] != kAbsent) return true;
   return false;
 }
 
@@ -80,7 +84,7 @@ bool Matcher::convolution(const Node& node) {
 
 bool Matcher::deconvolution(const Node& node) {
   if (!floats(node)) return false;
-  const Result<graph::WindowSpec> spec = graph::transposed_spec({graph(), node});
+  const auto spec = graph::transposed_spec({graph(), node});
   const Shape& weights = tensor(node.inputs[1]).shape;
   const Shape strides = node.integers("strides");
   const size_t spatial = weights.size() - 2;
@@ -130,7 +134,7 @@ bool Matcher::pool(const Node& node) {
   call.window = *window;
   call.how = how;
   Step step{call, {}};
-  const auto elements = static_cast<double>(product(window->kernel));
+  const auto elements = as_double(product(window->kernel));
   if (node.op == OpKind::SumPool) step.after.push_back({.alpha = elements});
   push(std::move(step), to);
   return true;
@@ -210,12 +214,12 @@ bool Matcher::gemm(const Node& node) {
 
 bool Matcher::softmax(const Node& node) {
   if (!floats(node)) return false;
-  const graph::NodeContext context{graph(), node};
+  const NodeContext context{graph(), node};
   const size_t axis = context.axis(tensor(node.inputs[0]).shape.size());
   Softmax call;
   call.src = place(node.inputs[0]);
   call.dst = own_place(node.outputs[0]);
-  call.axis = static_cast<int64_t>(axis);
+  call.axis = as_int64(axis);
   call.log = node.op == OpKind::LogSoftmax;
   push_alone(std::move(call), node.outputs[0]);
   return true;
@@ -239,7 +243,7 @@ bool Matcher::batch_norm(const Node& node) {
 bool Matcher::layer_norm(const Node& node) {
   if (!floats(node)) return false;
   if (has_more_outputs(node)) return false;
-  const graph::NodeContext context{graph(), node};
+  const NodeContext context{graph(), node};
   const Shape& shape = tensor(node.inputs[0]).shape;
   const size_t axis = context.axis(shape.size());
   const int64_t size = product(graph::entries(shape, axis));
@@ -285,7 +289,7 @@ bool Matcher::group_norm(const Node& node) {
 
 bool Matcher::reduction(const Node& node) {
   if (!floats(node)) return false;
-  const Result<std::vector<int64_t>> axes = graph::reduced_axes({graph(), node});
+  const auto axes = graph::reduced_axes({graph(), node});
   using OpReduce = std::pair<OpKind, Reduce>;
   const auto row = std::ranges::find(kReductions, node.op, &OpReduce::first);
   if (!axes || axes->empty() || row == std::end(kReductions)) return false;

@@ -10,11 +10,15 @@
 #include "vendor/problem.h"
 
 namespace warploom::vendor {
+using graph::AxisSource;
+using graph::kAbsent;
+using graph::NodeContext;
+
 bool Matcher::alias(const Node& node) {
   const TensorId from = node.inputs[0];
   const TensorId to = node.outputs[0];
   for (size_t i = 1; i < node.outputs.size(); ++i)
-    if (node.outputs[i] != graph::kAbsent && !consumers_[node.outputs[i]].empty()) return false;
+    if (node.outputs[i] != kAbsent && !consumers_[node.outputs[i]].empty()) return false;
   auto seen = reshaped(place(from), tensor(to).shape);
   if (!seen) {
     copy_to_own_place(from);
@@ -34,9 +38,9 @@ bool Matcher::movement(const Node& node) {
   const Shape no_strides(shape.size());
   Place out{from.buffer, from.dtype, shape, no_strides, from.offset};
   for (size_t d = 0; d < rule->size(); ++d) {
-    const graph::AxisSource& source = (*rule)[d];
+    const AxisSource& source = (*rule)[d];
     if (source.taps != 1) return false;
-    if (source.axis == graph::AxisSource::kWhole) {
+    if (source.axis == AxisSource::kWhole) {
       if (from.shape[d] != 1) return false;
       continue;
     }
@@ -52,11 +56,11 @@ bool Matcher::movement(const Node& node) {
 
 bool Matcher::split(const Node& node) {
   const Place from = place(node.inputs[0]);
-  const graph::NodeContext context{graph(), node};
+  const NodeContext context{graph(), node};
   const size_t axis = context.axis(from.shape.size());
   int64_t begin = 0;
   for (const TensorId id : node.outputs) {
-    if (id == graph::kAbsent) return false;
+    if (id == kAbsent) return false;
     Place part = from;
     part.shape = tensor(id).shape;
     part.offset += begin * from.strides[axis];
@@ -68,7 +72,7 @@ bool Matcher::split(const Node& node) {
 
 bool Matcher::concat(const Node& node) {
   const TensorId to = node.outputs[0];
-  const graph::NodeContext context{graph(), node};
+  const NodeContext context{graph(), node};
   const size_t axis = context.axis(tensor(to).shape.size());
   Place part = own_place(to);
   for (const TensorId id : node.inputs) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "runtime/executor.h"
@@ -57,11 +58,11 @@ std::optional<Side> side_of(const Place& place) {
   const int64_t along = place.strides[rank - 1];
   if (columns == 1 || along == 1) {
     const int64_t line = rows == 1 ? columns : std::max(down, columns);
-    return Side{kAsItIs, static_cast<int>(line)};
+    return Side{kAsItIs, as_int(line)};
   }
   if (rows == 1 || down == 1) {
     const int64_t line = std::max(along, rows);
-    return Side{kTransposed, static_cast<int>(line)};
+    return Side{kTransposed, as_int(line)};
   }
   return std::nullopt;
 }
@@ -84,9 +85,9 @@ Piece product(const Matmul& call, Side a, Side b, Side c, OpenBlas::Gemm<T> gemm
   const Shape& to = call.dst.shape;
   const size_t rank = to.size();
   const Shape batch(to.begin(), to.end() - 2);
-  const auto m = static_cast<int>(to[rank - 2]);
-  const auto n = static_cast<int>(to[rank - 1]);
-  const auto k = static_cast<int>(call.a.shape[rank - 1]);
+  const auto m = as_int(to[rank - 2]);
+  const auto n = as_int(to[rank - 1]);
+  const auto k = as_int(call.a.shape[rank - 1]);
   const auto in_a = offsets_of(call.a, batch);
   const auto in_b = offsets_of(call.b, batch);
   const auto in_c = offsets_of(call.dst, batch);

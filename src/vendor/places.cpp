@@ -79,7 +79,7 @@ Result<runtime::Buffer> buffer_of(const runtime::Bindings& buffers, const Place&
   error.expected = fmt::format("{} bytes", reach_of(place));
   error.found = "none";
   if (found != buffers.end()) error.found = fmt::format("{} bytes", found->second.bytes());
-  return fail(std::move(error));
+  return fail(error);
 }
 
 void* address_of(const runtime::Buffer& buffer, const Place& place) {

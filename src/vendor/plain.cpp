@@ -9,6 +9,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/rendered.h"
@@ -23,6 +24,8 @@
 namespace warploom::vendor {
 namespace {
 using graph::Graph, graph::TensorId;
+using graph::kAbsent;
+using graph::Node;
 using loopnest::LoopNest, loopnest::Expr, loopnest::Kind, loopnest::at;
 
 constexpr size_t kMostNodes = 40;                // of a graph that is read as a whole
@@ -71,26 +74,26 @@ class Lister {
   }
 
   Status node_by_node() {
-    for (const graph::Node& node : graph_.nodes) {
+    for (const Node& node : graph_.nodes) {
       Graph one;
-      std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};
+      std::map<TensorId, TensorId> known = {{kAbsent, kAbsent}};
       const auto add_tensor = [&](TensorId id) {
         if (!known.contains(id)) known[id] = one.add_tensor(graph_.tensor(id));
         return known[id];
       };
-      graph::Node copy = node;
+      Node copy = node;
       for (TensorId& id : copy.inputs) id = add_tensor(id);
       for (const auto& [from, to] : known)
-        if (to != graph::kAbsent && !one.tensor(to).constant) one.inputs.push_back(to);
+        if (to != kAbsent && !one.tensor(to).constant) one.inputs.push_back(to);
       for (TensorId& id : copy.outputs) {
         id = add_tensor(id);
-        if (id != graph::kAbsent) one.outputs.push_back(id);
+        if (id != kAbsent) one.outputs.push_back(id);
       }
       one.nodes.push_back(std::move(copy));
-      const std::vector<LoopNest> nests = loopnest::nests_of(one);
+      const auto nests = loopnest::nests_of(one);
       if (nests.empty()) return refused(std::string(graph::name_of(node.op)));
       for (const TensorId id : node.outputs) {
-        if (id == graph::kAbsent || contains(graph_.outputs, id)) continue;
+        if (id == kAbsent || contains(graph_.outputs, id)) continue;
         list_.workspaces.push_back(spec_of(graph_.tensor(id)));
       }
       for (const LoopNest& nest : nests) WARPLOOM_CHECK(add(nest));
@@ -116,12 +119,12 @@ class Lister {
       const bool wide_integer = is_integer(dtype) && bits_of(dtype) > 8;
       wide_ = wide_ || dtype == Dtype::f64 || wide_integer;
     }
-    const std::vector<bool> kept = kept_values(nest);
+    const auto kept = kept_values(nest);
     for (size_t v = 0; v < nest.values.size(); ++v) {
       if (!kept[v]) continue;
       const std::string name = next_name();
       const std::string buffer = name + "_value";
-      const auto id = static_cast<int>(v);
+      const auto id = as_int(v);
       const Shape shape = stages.shape_of(id);
       list_.workspaces.push_back({buffer, Dtype::f32, shape});
       values_.insert(buffer);
@@ -160,9 +163,9 @@ class Lister {
   static void keep_dear(const LoopNest& nest, size_t reduction, const std::vector<bool>& dear,
                         std::vector<bool>& kept) {
     const Expr& whole = nest.values[reduction];
-    std::vector<bool> loops = whole.varies;
+    auto loops = whole.varies;
     for (const size_t axis : whole.axes) loops[axis] = true;
-    std::vector<int> todo = whole.operands;
+    auto todo = whole.operands;
     while (!todo.empty()) {
       const size_t v = at(todo.back());
       todo.pop_back();
@@ -174,7 +177,7 @@ class Lister {
         if (varies) count *= nest.axes[axis];
         fewer = fewer || (loops[axis] && !varies);
       }
-      const std::vector<int>& operands = nest.values[v].operands;
+      const auto& operands = nest.values[v].operands;
       if (fewer && count <= kMostKept)
         kept[v] = true;
       else

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "codegen/terms.h"
@@ -297,7 +298,7 @@ std::string StageWriter::load(Writer& out, int id, const Access& load) {
   std::vector<std::string> checks;
   for (size_t d = 0; d < load.at.size(); ++d) {
     std::string coordinate = fmt::format("({})", affine_text(load.at[d]));
-    const bool looked_up = static_cast<int>(d) == load.gather_dim;
+    const bool looked_up = as_int(d) == load.gather_dim;
     if (looked_up) {
       const std::string table =
           buffer(load.gather_indices.name, type_of(load.gather_indices.dtype), true);

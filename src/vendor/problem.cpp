@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <numbers>
 #include <span>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/rows.h"
 
 namespace warploom::vendor {
@@ -48,7 +48,7 @@ std::span<const FunctionRow> functions() {
 }
 
 const FunctionRow& row_of(Function function) {
-  return kFunctions[static_cast<size_t>(function)];
+  return kFunctions[as_size(function)];
 }
 
 std::string_view name_of(const Operation& operation) {
@@ -98,7 +98,7 @@ bool is_bias(const After& after) {
 
 std::string_view word_of(const After& after) {
   if (!after.other) return row_of(after.function).name;
-  return is_bias(after) ? "bias" : kCombineNames[static_cast<size_t>(after.combine)];
+  return is_bias(after) ? "bias" : kCombineNames[as_size(after.combine)];
 }
 }  // namespace
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/random.h"
 #include "graph/parallel.h"
@@ -27,8 +27,7 @@ void for_pieces(int64_t bytes, const std::function<void(int64_t from, int64_t co
 
 void copy_bytes(void* to, const void* from, int64_t bytes) {
   for_pieces(bytes, [&](int64_t at, int64_t count) {
-    std::memcpy(static_cast<char*>(to) + at, static_cast<const char*>(from) + at,
-                static_cast<size_t>(count));
+    std::memcpy(static_cast<char*>(to) + at, static_cast<const char*>(from) + at, as_size(count));
   });
 }
 
@@ -36,7 +35,7 @@ bool same_bytes(const void* a, const void* b, int64_t bytes) {
   std::atomic<bool> same = true;
   for_pieces(bytes, [&](int64_t at, int64_t count) {
     if (std::memcmp(static_cast<const char*>(a) + at, static_cast<const char*>(b) + at,
-                    static_cast<size_t>(count)) != 0)
+                    as_size(count)) != 0)
       same = false;
   });
   return same;
@@ -46,22 +45,22 @@ void fill_words(void* to, uint32_t word, int64_t bytes) {
   for_pieces(bytes, [&](int64_t at, int64_t count) {
     char* const begin = static_cast<char*>(to) + at;
     std::fill_n(reinterpret_cast<uint32_t*>(begin), count / 4, word);
-    std::memcpy(begin + count / 4 * 4, &word, static_cast<size_t>(count % 4));
+    std::memcpy(begin + count / 4 * 4, &word, as_size(count % 4));
   });
 }
 
 // Who reads what no kernel wrote gets a number from 5e14 to 2e19 of either sign, or the like of
 // another type.
 uint32_t garbage(Random& random) {
-  const auto digits = static_cast<uint32_t>(random.below(uint64_t{1} << 27));
-  const auto sign = static_cast<uint32_t>(random.below(2)) << 31;
+  const auto digits = as_uint32(random.below(uint64_t{1} << 27));
+  const auto sign = as_uint32(random.below(2)) << 31;
   return sign | (0x58000000u + digits);
 }
 
 // A number as outputs may hold from a call before: from 0.125 to 8 of either sign.
 uint32_t ordinary(Random& random) {
-  const auto digits = static_cast<uint32_t>(random.below(3 << 24));
-  const auto sign = static_cast<uint32_t>(random.below(2)) << 31;
+  const auto digits = as_uint32(random.below(3 << 24));
+  const auto sign = as_uint32(random.below(2)) << 31;
   return sign | (0x3e000000u + digits);
 }
 
@@ -71,7 +70,7 @@ void fill_pattern(void* to, Random& random, int64_t bytes) {
   for (uint32_t& word : page) word = garbage(random);
   for_pieces(bytes, [&](int64_t at, int64_t count) {
     for (int64_t done = 0; done < count; done += kPage) {
-      const auto size = static_cast<size_t>(std::min(kPage, count - done));
+      const auto size = as_size(std::min(kPage, count - done));
       std::memcpy(static_cast<char*>(to) + at + done, page.data(), size);
     }
   });

@@ -21,11 +21,13 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <ratio>
 #include <string>
 #include <system_error>
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "cpu/pool.h"
@@ -33,6 +35,7 @@
 #include "verify/cell_layout.h"
 #include "verify/cell_watch.h"
 #include "verify/cores.h"
+#include "verify/shared_memory.h"
 #include "verify/traced.h"
 
 namespace warploom::verify {
@@ -287,7 +290,7 @@ tl::unexpected<Error> Cell::fault_of(const Ended& ended) {
 Result<std::unique_ptr<Cell>> Cell::start(std::shared_ptr<SharedMemory> memory,
                                           const CellOptions& asked) {
   CellOptions options = asked;
-  const auto cores = static_cast<int>(wl::allowed_cores().size());
+  const auto cores = as_int(wl::allowed_cores().size());
   options.threads = std::clamp(asked.threads, 1, cores);
   std::unique_ptr<Cell> cell(new Cell(std::move(memory), options));
   WARPLOOM_CHECK(cell->open(options.threads));

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <cstddef>
 #include <cstdint>
+#include "base/casts.h"
 
 // In the section that becomes the cell's code; never copied into a caller outside of it.
 #define WL_CELL [[gnu::section("wl_cell"), gnu::noinline, gnu::used]]
@@ -114,8 +115,8 @@ WL_CELL void look(const CellControl* control) {
 }
 
 [[gnu::always_inline]] inline void take_steps(CellControl* control, void* scratch) {
-  const auto threads = static_cast<uint32_t>(control->threads);
-  const auto last = static_cast<uint32_t>(control->step_count * control->times);
+  const auto threads = as_uint32(control->threads);
+  const auto last = as_uint32(control->step_count * control->times);
   int64_t number = 0;
   for (uint32_t step = 0; step < last; ++step) {
     int64_t* const next = &control->next[step & 1];
@@ -204,7 +205,7 @@ WL_CELL int compare(const void* a, const void* b, size_t count) {
 WL_CELL void fill(void* const* buffers, long long piece, void*) {
   auto* const bytes = static_cast<Byte*>(buffers[0]);
   const auto size = reinterpret_cast<int64_t>(buffers[1]);
-  const auto word = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(buffers[2]));
+  const auto word = as_uint32(reinterpret_cast<uintptr_t>(buffers[2]));
   const int64_t begin = piece * kFillPiece;
   const int64_t end = begin + kFillPiece < size ? begin + kFillPiece : size;
   int64_t at = begin;
@@ -215,13 +216,13 @@ WL_CELL void fill(void* const* buffers, long long piece, void*) {
 WL_CELL void nothing(void* const*, long long, void*) {}
 
 size_t place_of(auto* function) {
-  return static_cast<size_t>(reinterpret_cast<const std::byte*>(function) - __start_wl_cell);
+  return as_size(reinterpret_cast<const std::byte*>(function) - __start_wl_cell);
 }
 }  // namespace
 
 CellCode cell_code() {
   return {.bytes = __start_wl_cell,
-          .size = static_cast<size_t>(__stop_wl_cell - __start_wl_cell),
+          .size = as_size(__stop_wl_cell - __start_wl_cell),
           .enter = place_of(&enter),
           .look = place_of(&look),
           .run_thread = place_of(&run_thread),

@@ -5,11 +5,17 @@
 #include <link.h>
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "verify/cell_code.h"
@@ -20,7 +26,7 @@ namespace warploom::verify {
 namespace {
 constexpr uint64_t kPage = 4096;
 // Where errno lies from the thread pointer.
-constexpr uint64_t kErrno = static_cast<uint64_t>(-64);
+constexpr uint64_t kErrno = as_uint64(-64);
 
 tl::unexpected<Error> unfit(const std::string& place, const std::string& expected,
                             const std::string& found) {
@@ -89,19 +95,19 @@ Result<uint64_t> value_of(const Placed& object, uint64_t number, const Resolve& 
   const ElfSymbol& symbol = object.file.symbols[number];
   if (symbol.entry.st_shndx == SHN_UNDEF) return resolve(symbol.name);
   if (symbol.type() != STT_GNU_IFUNC) return object.address_of(symbol.entry.st_value);
-  const std::optional<uint64_t> chosen = choose(symbol.entry.st_value);
+  const auto chosen = choose(symbol.entry.st_value);
   if (!chosen) return unfit(object.place, "plain functions", "an indirect one");
   return *chosen;
 }
 
 Status relocate(Placed& object, const Elf64_Rela& one, const Resolve& resolve,
                 const Choose& choose) {
-  const auto addend = static_cast<uint64_t>(one.r_addend);
+  const auto addend = as_uint64(one.r_addend);
   switch (ELF64_R_TYPE(one.r_info)) {
     case R_X86_64_NONE: return ok();
     case R_X86_64_RELATIVE: return object.put(one.r_offset, object.base + addend);
     case R_X86_64_IRELATIVE: {
-      const std::optional<uint64_t> chosen = choose(addend);
+      const auto chosen = choose(addend);
       if (!chosen) return unfit(object.place, "plain functions", "an indirect one");
       return object.put(one.r_offset, *chosen);
     }
@@ -139,7 +145,7 @@ Status relocate_packed(Placed& object) {
       continue;
     }
     for (int bit = 1; bit < 64; ++bit)
-      if (entry >> bit & 1) WARPLOOM_CHECK(add_base(next + kWord * static_cast<uint64_t>(bit - 1)));
+      if (entry >> bit & 1) WARPLOOM_CHECK(add_base(next + kWord * as_uint64(bit - 1)));
     next += 63 * kWord;
   }
   return ok();

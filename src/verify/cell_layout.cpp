@@ -16,12 +16,16 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "codegen/launch_list.h"
 #include "verify/bytes.h"
+#include "verify/cell.h"
 #include "verify/cell_code.h"
+#include "verify/cell_image.h"
 #include "verify/cell_plan.h"
+#include "verify/shared_memory.h"
 
 namespace warploom::verify {
 namespace {
@@ -77,19 +81,19 @@ Status CellLayout::make() {
 }
 
 uint64_t CellLayout::address_of(const void* ours) const {
-  return arena_ + static_cast<uint64_t>(memory_->offset(ours));
+  return arena_ + as_uint64(memory_->offset(ours));
 }
 
 uint64_t CellLayout::thread_pointer(int thread) const {
-  return address_of(threads_[static_cast<size_t>(thread)].local.get()) + CellImage::kThreadPointer;
+  return address_of(threads_[as_size(thread)].local.get()) + CellImage::kThreadPointer;
 }
 
 uint64_t CellLayout::end_of_stack(int thread) const {
-  return address_of(threads_[static_cast<size_t>(thread)].stack.get()) + kPage + kStack;
+  return address_of(threads_[as_size(thread)].stack.get()) + kPage + kStack;
 }
 
 Result<std::shared_ptr<void>> CellLayout::take(uint64_t bytes) {
-  std::shared_ptr<void> memory = memory_->allocate(static_cast<int64_t>(bytes));
+  std::shared_ptr<void> memory = memory_->allocate(as_int64(bytes));
   if (memory) return memory;
   return fail({ErrorCode::kOutOfMemory, "no memory for a candidate's threads", "",
                fmt::format("{} bytes", bytes), "none left", "take a smaller problem"});
@@ -97,7 +101,7 @@ Result<std::shared_ptr<void>> CellLayout::take(uint64_t bytes) {
 
 Status CellLayout::allocate() {
   WARPLOOM_TRY(control_, take(kControlBytes));
-  threads_.resize(static_cast<size_t>(options_.threads) + 1);
+  threads_.resize(as_size(options_.threads) + 1);
   for (ThreadMemory& thread : threads_) {
     WARPLOOM_TRY(thread.stack, take(kPage + kStack));
     WARPLOOM_TRY(thread.local, take(kPage));
@@ -113,7 +117,7 @@ Status CellLayout::allocate() {
 void CellLayout::map_shared(const void* ours, uint64_t bytes, uint64_t address) {
   regions_.push_back({.address = address,
                       .bytes = bytes,
-                      .offset = static_cast<uint64_t>(memory_->offset(ours)),
+                      .offset = as_uint64(memory_->offset(ours)),
                       .of_code = 0,
                       .rights = PROT_READ | PROT_WRITE});
 }
@@ -141,7 +145,7 @@ void CellLayout::list_regions() {
   }
   for (const SharedMemory::Extent& extent : options_.mapped) {
     const char* const begin = memory_->base() + extent.offset;
-    map_shared(begin, static_cast<uint64_t>(extent.bytes), address_of(begin));
+    map_shared(begin, as_uint64(extent.bytes), address_of(begin));
   }
 }
 
@@ -218,7 +222,7 @@ void CellLayout::renew(uint64_t seed) {
   Random random(seed, "as new");
   std::memset(control_.get(), 0, kControlBytes);
   for (int thread = 0; thread <= options_.threads; ++thread) {
-    const ThreadMemory& memory = threads_[static_cast<size_t>(thread)];
+    const ThreadMemory& memory = threads_[as_size(thread)];
     char* const stack = static_cast<char*>(memory.stack.get()) + kPage;
     fill_pattern(stack, random, kStack);
     auto* const local = static_cast<char*>(memory.local.get());
@@ -253,7 +257,7 @@ void CellLayout::keep() {
 }
 
 void CellLayout::put_back(Kept kept) {
-  const std::vector<Part> parts = renewed();
+  const auto parts = renewed();
   for (size_t i = 0; i < parts.size(); ++i)
     std::memcpy(parts[i].begin, kept_[kept][i].data(), parts[i].bytes);
 }
@@ -262,7 +266,7 @@ uint64_t CellLayout::function_of(const CellLaunch& launch) const {
   const CellCode code = cell_code();
   if (launch.function == CellLaunch::kFill) return image_.code + code.fill;
   if (launch.function < 0) return image_.code + code.nothing;
-  return image_.kernels[static_cast<size_t>(launch.function)];
+  return image_.kernels[as_size(launch.function)];
 }
 
 // What threads look at before a round: all buffers and scratch, as far as a core knows so many

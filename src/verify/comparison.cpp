@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/integers.h"
 #include "graph/parallel.h"
@@ -173,7 +174,7 @@ void compare_integers(Comparison& all, Dtype dtype, const void* found, const int
     for (int64_t i = from; i < to; ++i) {
       const int64_t c = load_integer(dtype, found, i);
       const int64_t r = value[i];
-      const double size = std::abs(static_cast<double>(r));
+      const double size = std::abs(as_double(r));
       ++sum.compared;
       sum.all_zero &= c == 0;
       sum.zero_expected &= r == 0;
@@ -182,12 +183,12 @@ void compare_integers(Comparison& all, Dtype dtype, const void* found, const int
       if (c == r) continue;
       if (poisoned(dtype, found, i)) sum.unwritten.add({1, begin + i});
       // As doubles they may be equal.
-      const double apart = std::abs(static_cast<double>(c) - static_cast<double>(r));
+      const double apart = std::abs(as_double(c) - as_double(r));
       const double error = std::max(1.0, apart);
       sum.error_squares += error * error;
       sum.largest_error = std::max(sum.largest_error, error);
       if (error > sum.worst.ratio * 0.5)
-        sum.worst = {2 * error, begin + i, static_cast<double>(c), static_cast<double>(r)};
+        sum.worst = {2 * error, begin + i, as_double(c), as_double(r)};
     }
     part = sum;
   };
@@ -199,7 +200,7 @@ void scan(Comparison& sum, Dtype dtype, const void* found, int64_t begin, int64_
   const auto work = [=](Comparison& part, int64_t from, int64_t to) {
     switch (bytes_of(dtype)) {
       case 2: count_poison(part, found, static_cast<uint16_t>(kTwice), begin, from, to); break;
-      case 4: count_poison(part, found, static_cast<uint32_t>(kTwice), begin, from, to); break;
+      case 4: count_poison(part, found, as_uint32(kTwice), begin, from, to); break;
       case 8: count_poison(part, found, kTwice, begin, from, to); break;
       default: break;  // one byte of poison may be a value
     }

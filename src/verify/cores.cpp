@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <vector>
+#include "base/casts.h"
 #include "base/file.h"
 #include "cpu/pool.h"
 
@@ -19,7 +20,7 @@ Cores Cores::allowed() {
     const std::string name = siblings ? *siblings : std::to_string(core);
     (seen.insert(name).second ? cores.order : beside).push_back(core);
   }
-  cores.physical = static_cast<int>(cores.order.size());
+  cores.physical = as_int(cores.order.size());
   cores.order.insert(cores.order.end(), beside.begin(), beside.end());
   return cores;
 }

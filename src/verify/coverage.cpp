@@ -1,7 +1,22 @@
 #include "verify/coverage.h"
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+#include "base/casts.h"
+#include "base/dtype.h"
 #include "base/rows.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
 #include "graph/operators.h"
+#include "graph/ranges.h"
+#include "graph/track.h"
+#include "verify/inputs.h"
 #include "verify/range_ends.h"
 
 namespace warploom::verify {
@@ -11,6 +26,8 @@ using graph::kAbsent;
 using graph::Node;
 using graph::OpClass;
 using graph::OpKind;
+using graph::Ranges;
+using graph::Tensor;
 using graph::TensorId;
 
 // What only adds, multiplies, divides or chooses: of rounded numbers no more than rounding comes.
@@ -69,10 +86,10 @@ class Walk {
     for (const Node& node : graph.nodes) step(node);
   }
 
-  const Made& at(TensorId id) const { return made_[static_cast<size_t>(id)]; }
+  const Made& at(TensorId id) const { return made_[as_size(id)]; }
 
  private:
-  Made& of(TensorId id) { return made_[static_cast<size_t>(id)]; }
+  Made& of(TensorId id) { return made_[as_size(id)]; }
 
   void step(const Node& node) {
     Made made;
@@ -126,9 +143,9 @@ bool bends_no_rounded(const Graph& graph, const Walk& walk) {
 }
 
 template <class Wanted>
-bool has_free_input(const Graph& graph, const graph::Ranges& ranges, Wanted wanted) {
+bool has_free_input(const Graph& graph, const Ranges& ranges, Wanted wanted) {
   return std::ranges::any_of(graph.inputs, [&](TensorId id) {
-    const graph::Tensor& tensor = graph.tensor(id);
+    const Tensor& tensor = graph.tensor(id);
     return wanted(tensor.dtype) && is_free(graph::range_in(ranges, tensor.name), tensor.dtype);
   });
 }
@@ -141,11 +158,10 @@ bool divides_integers(const Graph& graph, const Node& node) {
 // Quotients of what is given, or by positive constants.
 bool divides_safely(const Graph& graph, const Walk& walk, const Node& node) {
   if (!divides_integers(graph, node)) return true;
-  const graph::Tensor& divisor = graph.tensor(node.inputs[1]);
+  const Tensor& divisor = graph.tensor(node.inputs[1]);
   if (!divisor.constant) return walk.at(node.inputs[0]).given && walk.at(node.inputs[1]).given;
   for (int64_t i = 0; i < graph::element_count(divisor.shape); ++i)
-    if (load_as_double(divisor.dtype, divisor.constant->data(), static_cast<size_t>(i)) <= 0)
-      return false;
+    if (load_as_double(divisor.dtype, divisor.constant->data(), as_size(i)) <= 0) return false;
   return true;
 }
 
@@ -171,7 +187,7 @@ struct Judged {
   bool ends = false;
 };
 
-Judged judged_on(const Graph& graph, Track track, const graph::Ranges& ranges) {
+Judged judged_on(const Graph& graph, Track track, const Ranges& ranges) {
   const Walk walk(graph);
   const bool steps = steps_on_rounded(graph, walk);
   const bool to_integer = casts(graph, true);
@@ -211,7 +227,7 @@ bool is_free(const graph::Range& range, Dtype dtype) {
   return range.low <= low && range.high >= high;
 }
 
-Carriers carriers_of(const Graph& given, const graph::Ranges& ranges) {
+Carriers carriers_of(const Graph& given, const Ranges& ranges) {
   Carriers carriers;
   const auto primitive = graph::decompose(given);
   if (!primitive) return carriers;
@@ -219,7 +235,7 @@ Carriers carriers_of(const Graph& given, const graph::Ranges& ranges) {
   const Walk walk(graph);
   std::vector<bool> may(graph.inputs.size());
   for (size_t i = 0; i < may.size(); ++i) {
-    const graph::Tensor& input = graph.tensor(graph.inputs[i]);
+    const Tensor& input = graph.tensor(graph.inputs[i]);
     may[i] = holds_special_values(input.dtype) &&
              is_free(graph::range_in(ranges, input.name), input.dtype);
   }
@@ -259,8 +275,7 @@ bool avoids_zeros(const Graph& given) {
   return primitive && !by_element(*primitive) && has_any(*primitive, kNotOfZero);
 }
 
-Coverage coverage_of(const Graph& given, Track track, SpecialValues promised,
-                     const graph::Ranges& known) {
+Coverage coverage_of(const Graph& given, Track track, SpecialValues promised, const Ranges& known) {
   Coverage out;
   const auto primitive = graph::decompose(given);
   Judged on;

@@ -1,17 +1,26 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
+#include "base/casts.h"
+#include "base/error.h"
 #include "verify/cpu_gate.h"
 #include "verify/disassembler.h"
+#include "verify/elf_file.h"
 
 namespace warploom::verify {
 namespace {
 template <size_t Size, class Index>
 constexpr std::array<bool, Size> marks(std::initializer_list<Index> ones) {
   std::array<bool, Size> out{};
-  for (const Index one : ones) out[static_cast<size_t>(one)] = true;
+  for (const Index one : ones) out[as_size(one)] = true;
   return out;
 }
 
@@ -168,7 +177,7 @@ Status Code::check(const ZydisDecodedInstruction& one, std::string_view rest, ui
           address);
   for (const auto& immediate : one.raw.imm)
     if (immediate.size != 0 && immediate.is_relative)
-      jumps_.push_back({address, address + one.length + static_cast<uint64_t>(immediate.value.s)});
+      jumps_.push_back({address, address + one.length + as_uint64(immediate.value.s)});
   return ok();
 }
 
@@ -204,7 +213,7 @@ Status Code::check_pointers() const {
         ELF64_R_SYM(one.r_info) ? &file_.symbols[ELF64_R_SYM(one.r_info)] : nullptr;
     if (symbol && symbol->entry.st_shndx == SHN_UNDEF) continue;
     const uint64_t base = symbol ? symbol->entry.st_value : 0;
-    WARPLOOM_CHECK(check_pointer(base + static_cast<uint64_t>(one.r_addend)));
+    WARPLOOM_CHECK(check_pointer(base + as_uint64(one.r_addend)));
   }
   return ok();
 }

@@ -2,8 +2,18 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/casts.h"
+#include "base/error.h"
+#include "verify/elf_file.h"
 
 namespace warploom::verify {
 namespace {
@@ -299,7 +309,7 @@ Status Examination::dynamic() const {
   const auto other = std::ranges::find_if(file_.relocations, [](const Elf64_Rela& one) {
     return ELF64_R_TYPE(one.r_info) != R_X86_64_RELATIVE;
   });
-  if (relative > static_cast<uint64_t>(other - file_.relocations.begin()))
+  if (relative > as_uint64(other - file_.relocations.begin()))
     return odd("as many relative relocations as it says", std::to_string(relative));
   return ok();
 }
@@ -380,7 +390,7 @@ Status Examination::relocation(const Elf64_Rela& one) const {
   if (target == file_.sections.end())
     return odd("relocations in tables of pointers", fmt::format("one at {:#x}", one.r_offset));
   // What it makes of its symbol stays near it: not an address of anything else in the process.
-  const auto addend = static_cast<uint64_t>(one.r_addend);
+  const auto addend = as_uint64(one.r_addend);
   const bool inside = type == R_X86_64_RELATIVE && file_.at(addend, 0).data() != nullptr;
   const bool own = symbol != 0 && file_.symbols[symbol].entry.st_shndx != SHN_UNDEF;
   const uint64_t to = own ? file_.symbols[symbol].entry.st_value + addend : addend;

@@ -3,6 +3,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <type_traits>
+#include "base/error.h"
 
 // The libraries as Debian built them, in this program's constants; the paths are the build's.
 asm(".pushsection .rodata\n"

@@ -1,8 +1,15 @@
 #include "verify/elf_file.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 
 namespace warploom::verify {
 namespace {
@@ -111,7 +118,7 @@ Status read_dynamic(ElfFile& file, const std::string& place) {
     if (bytes.empty() || size % sizeof(Elf64_Rela) != 0)
       return unreadable(place, "relocations of 24 bytes in what is loaded",
                         fmt::format("{} bytes at {:#x}", size, file.dynamic_value(address_tag)));
-    const std::vector<Elf64_Rela> more = records<Elf64_Rela>(bytes);
+    const auto more = records<Elf64_Rela>(bytes);
     file.relocations.insert(file.relocations.end(), more.begin(), more.end());
     return ok();
   };

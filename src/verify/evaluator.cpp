@@ -158,7 +158,7 @@ struct Evaluator::State {
       auto message = worker.channel->receive(pause_ms(), kMostAnswer);
       if (message && message->contains("error")) {
         worker.end(true);
-        const std::optional<Error> said = error_said(message->at("error"));
+        const auto said = error_said(message->at("error"));
         return said ? fail(*said)
                     : unreadable("the evaluator's error", message->at("error").dump());
       }
@@ -230,7 +230,7 @@ Result<Verdict> Evaluator::judge(const Request& request) {
     if (answer.contains("verdict")) {
       const auto tainted = answer.find("tainted");
       if (tainted == answer.end() || *tainted != false) worker.end(true);
-      Result<Verdict> verdict = verdict_from_json(answer["verdict"]);
+      auto verdict = verdict_from_json(answer["verdict"]);
       if (verdict || !attempt.began_candidate) return verdict;
       // Only a candidate can have made that of a process that answers in our own words.
       worker.end(true);

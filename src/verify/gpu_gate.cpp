@@ -6,9 +6,17 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
 #include <vector>
+#include "base/casts.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "codegen/launch_list.h"
 #include "runtime/compilers.h"
+#include "verify/elf_file.h"
 #include "verify/ptx_check.h"
 
 namespace warploom::verify {
@@ -122,7 +130,7 @@ Status check_relocations(const ElfFile& file, const ElfSection& section, const s
 Status check_code(std::string_view code, const std::string& place) {
   constexpr uint64_t kOpcode = 0xfff;
   for (size_t at = 0; at + kInstructionBytes <= code.size(); at += kInstructionBytes) {
-    const auto opcode = static_cast<int>(read_as<uint64_t>(code, at) & kOpcode);
+    const auto opcode = as_int(read_as<uint64_t>(code, at) & kOpcode);
     if (std::ranges::find(kReadsSpecial, opcode) == kReadsSpecial.end()) continue;
     const int which = read_as<uint8_t>(code, at + 9);
     if (kRegisters.contains(which)) continue;

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/rendered.h"
@@ -18,12 +19,17 @@
 #include "runtime/compile.h"
 #include "runtime/executor.h"
 #include "verify/channel.h"
+#include "verify/judge.h"
 #include "verify/peer.h"
 #include "verify/runner.h"
 #include "verify/shared_memory.h"
 
 namespace warploom::verify {
 namespace {
+using graph::Offsets;
+using graph::Operand;
+using graph::Product;
+
 constexpr int64_t kMostWords = int64_t{1} << 30;  // of a problem
 constexpr double kLeastPerWord = 32;              // multiply-adds for each word that is copied
 constexpr int64_t kPiece = 1 << 16;               // elements that are converted together
@@ -54,10 +60,9 @@ struct Reads {
   std::vector<int64_t> offsets;
 };
 
-Reads reads_of(const graph::Product& p, const graph::Operand& of, int64_t lines,
-               int64_t graph::Offsets::* offset) {
+Reads reads_of(const Product& p, const Operand& of, int64_t lines, int64_t Offsets::* offset) {
   Reads reads;
-  for (const graph::Offsets& at : p.batch) reads.offsets.push_back(at.*offset);
+  for (const Offsets& at : p.batch) reads.offsets.push_back(at.*offset);
   int64_t last = 0;
   const std::span<const int64_t> tables[] = {
       {of.lines, of.lines + lines}, {of.depths, of.depths + p.k}, reads.offsets};
@@ -77,20 +82,20 @@ struct Multiplier {
   Peer process;
   bool given_up = false;
 
-  bool multiply(const graph::Product& p, double* value, double* magnitude) {
+  bool multiply(const Product& p, double* value, double* magnitude) {
     const auto batch = std::ssize(p.batch);
     const auto results = batch * p.m * p.n;
-    const double work = static_cast<double>(results) * static_cast<double>(p.k);
+    const double work = as_double(results) * as_double(p.k);
     if (given_up || work < std::max(options.least, 1.0)) return false;
-    const Reads a = reads_of(p, p.a, p.m, &graph::Offsets::a);
-    const Reads b = reads_of(p, p.b, p.n, &graph::Offsets::b);
+    const Reads a = reads_of(p, p.a, p.m, &Offsets::a);
+    const Reads b = reads_of(p, p.b, p.n, &Offsets::b);
     int64_t words = sizeof(Problem) / 8;
     const int64_t tables = 2 * (batch + p.k) + p.m + p.n;
     const int64_t all = words + tables + 2 * results + a.size + b.size;
     const std::string available = runtime::proc_value("/proc/meminfo", "MemAvailable:");
     const int64_t free_words = 128 * std::atoll(available.c_str());  // of 8 bytes, from KiB
     if (all > std::min(kMostWords, free_words / 4)) return false;
-    if (options.least > 0 && work < kLeastPerWord * static_cast<double>(all)) return false;
+    if (options.least > 0 && work < kLeastPerWord * as_double(all)) return false;
     if (!memory) {
       memory = SharedMemory::make(8 * kMostWords);
       given_up = !memory || !process.start(options.program, kMultiplyCommand, memory->file());
@@ -104,7 +109,7 @@ struct Multiplier {
       std::copy_n(of, size, base + at);
       return at;
     };
-    const auto side = [&](const graph::Operand& of, int64_t lines, const Reads& reads) {
+    const auto side = [&](const Operand& of, int64_t lines, const Reads& reads) {
       Side made;
       made.offsets = table(reads.offsets.data(), batch);
       made.lines = table(of.lines, lines);
@@ -162,7 +167,7 @@ Status serve(Channel& channel, char* memory) {
 graph::ProductEngine gpu_products(const GpuProductOptions& options) {
   const auto made = std::make_shared<Multiplier>();
   made->options = options;
-  return [made](const graph::Product& p, double* value, double* magnitude) {
+  return [made](const Product& p, double* value, double* magnitude) {
     return made->multiply(p, value, magnitude);
   };
 }

@@ -3,16 +3,26 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <string>
+#include <utility>
+#include "base/casts.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/rendered.h"
+#include "codegen/launch_list.h"
+#include "runtime/compile.h"
+#include "runtime/executor.h"
 #include "verify/gpu_gate.h"
 
 namespace warploom::verify {
 namespace {
+using runtime::DeviceInfo;
+
 constexpr int kBlockThreads = 1024;
 constexpr int kFrameThreads = 512;  // as scrub.cu bounds them
 constexpr int64_t kWords = 4;
 
-LaunchList list_of(const runtime::DeviceInfo& device, Kernel kernel) {
+LaunchList list_of(const DeviceInfo& device, Kernel kernel) {
   LaunchList list{.arch = device.arch, .outputs = {{"words", Dtype::i32, {kWords}}}};
   kernel.args = {{.buffer = "words"}};
   kernel.cooperative = true;  // or their waiting would never end
@@ -21,14 +31,14 @@ LaunchList list_of(const runtime::DeviceInfo& device, Kernel kernel) {
 }
 }  // namespace
 
-LaunchList scrub_blocks_list(const runtime::DeviceInfo& device) {
+LaunchList scrub_blocks_list(const DeviceInfo& device) {
   Kernel kernel{"scrub_blocks", resource("verify/scrub.cu"), {device.num_sms, 1, 1}};
   kernel.threads = kBlockThreads;
   kernel.shared_bytes = device.shared_bytes;
   return list_of(device, std::move(kernel));
 }
 
-LaunchList scrub_frames_list(const runtime::DeviceInfo& device, int64_t local_bytes) {
+LaunchList scrub_frames_list(const DeviceInfo& device, int64_t local_bytes) {
   const int64_t blocks = std::max(1, device.threads_per_sm / kFrameThreads);
   const std::string text =
       fmt::format("#define LOCAL_WORDS {}\n{}", local_bytes / 4, resource("verify/scrub.cu"));
@@ -59,12 +69,11 @@ Result<runtime::Call> GpuScrub::frames_of(int64_t local_bytes) const {
 
 Status GpuScrub::run(int64_t local_bytes) {
   constexpr int64_t kLeastFrame = 64;
-  const auto pattern = static_cast<uint32_t>(random_.next());
+  const auto pattern = as_uint32(random_.next());
   WARPLOOM_CHECK(device_->fill(words_.slice(0, 4), pattern));
   if (local_bytes > 0) {
-    const auto wanted =
-        static_cast<uint64_t>(std::clamp(local_bytes, kLeastFrame, kMostLocalBytes));
-    const auto bytes = static_cast<int64_t>(std::bit_ceil(wanted));
+    const auto wanted = as_uint64(std::clamp(local_bytes, kLeastFrame, kMostLocalBytes));
+    const auto bytes = as_int64(std::bit_ceil(wanted));
     if (!frames_[bytes]) WARPLOOM_TRY(frames_[bytes], frames_of(bytes));
     WARPLOOM_CHECK(frames_[bytes]());
   }

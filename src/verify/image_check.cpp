@@ -12,6 +12,7 @@
 #include <vector>
 #include "base/error.h"
 #include "verify/cpu_gate.h"
+#include "verify/elf_file.h"
 #include "verify/gpu_gate.h"
 
 namespace warploom::verify {

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/hash.h"
 #include "base/integers.h"
@@ -29,6 +31,9 @@
 #endif
 namespace warploom::verify {
 namespace {
+using graph::Range;
+using graph::Ranges;
+
 // Elements are numbered within blocks; a block's keys come from a 64-bit mixer, its elements from
 // 32-bit ones that vectorise.
 constexpr int64_t kBlock = int64_t{1} << 20;
@@ -78,22 +83,22 @@ constexpr std::array kRows = {
 WARPLOOM_CLONES void bell(float* out, int64_t begin, int64_t count, Keys keys, int32_t shift,
                           float scale, int32_t outlier) {
   for (int64_t i = 0; i < count; ++i) {
-    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    const auto n = as_uint32(begin + i) * 0x9e3779b1u;
     const uint32_t a = scramble(n + keys.first);
     const uint32_t b = scramble(n ^ keys.second);
     const uint32_t uniforms = (a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16);
     int32_t sum = static_cast<int32_t>(uniforms) - kBellMiddle + shift;
     const bool is_outlier = ((a + b) & (kOneIn - 1)) == (keys.third & (kOneIn - 1));
     sum *= is_outlier ? outlier : 1;
-    out[i] = static_cast<float>(sum) * scale;
+    out[i] = as_float(sum) * scale;
   }
 }
 
 WARPLOOM_CLONES void unit(float* out, int64_t begin, int64_t count, Keys keys) {
   for (int64_t i = 0; i < count; ++i) {
-    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    const auto n = as_uint32(begin + i) * 0x9e3779b1u;
     const auto bits = static_cast<int32_t>(scramble(n + keys.first) >> 8);
-    out[i] = static_cast<float>(bits) * 0x1p-24f;
+    out[i] = as_float(bits) * 0x1p-24f;
   }
 }
 
@@ -114,12 +119,12 @@ WARPLOOM_CLONES void to_f16(_Float16* out, const float* values, int64_t count) {
 #endif
 
 Keys keys_of(const Stream& stream, int64_t block) {
-  const uint64_t of_block = static_cast<uint64_t>(block) * 0xd1342543de82ef95ull;
-  const uint64_t of_tensor = static_cast<uint64_t>(stream.tensor) << 48;
+  const uint64_t of_block = as_uint64(block) * 0xd1342543de82ef95ull;
+  const uint64_t of_tensor = as_uint64(stream.tensor) << 48;
   Random random(stream.seed ^ of_block ^ of_tensor, name_of(stream.family));
   const uint64_t a = random.next();
   const uint64_t b = random.next();
-  return {static_cast<uint32_t>(a), static_cast<uint32_t>(a >> 32), static_cast<uint32_t>(b)};
+  return {as_uint32(a), as_uint32(a >> 32), as_uint32(b)};
 }
 
 // How many times as large an outlier is.
@@ -142,7 +147,7 @@ int64_t assured(const Stream& stream, Keys keys) {
 // Most within 2^±40, whose squares fp32 still adds up, one in 256 within 2^±100.
 void of_magnitudes(float* out, int64_t begin, int64_t count, Keys keys) {
   for (int64_t i = 0; i < count; ++i) {
-    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    const auto n = as_uint32(begin + i) * 0x9e3779b1u;
     const uint32_t choice = scramble(n + keys.third);
     const uint32_t most = (choice & 0xff) == 0 ? 100 : 40;
     out[i] = of_any_magnitude(scramble(n ^ keys.first), choice >> 8, 127 - most, 127 + most);
@@ -151,7 +156,7 @@ void of_magnitudes(float* out, int64_t begin, int64_t count, Keys keys) {
 
 // Multiples of a half from -4 to 4.
 void on_halves(const Stream& stream, float* out, int64_t begin, int64_t count, Keys keys) {
-  const auto scale = static_cast<float>(stream.scale);  // a power of two
+  const auto scale = as_float(stream.scale);  // a power of two
   unit(out, begin, count, keys);
   for (int64_t i = 0; i < count; ++i) {
     const float number = std::floor(out[i] * 17) * 0.5f - 4;
@@ -165,7 +170,7 @@ void with_rare(const Stream& stream, bool nans, float* out, int64_t begin, int64
   if (stream.rare == 0) return;
   const int64_t one = first_block ? assured(stream, keys) : -1;
   for (int64_t i = 0; i < count; ++i) {
-    const uint32_t choice = scramble(static_cast<uint32_t>(begin + i) * 0x9e3779b1u + keys.second);
+    const uint32_t choice = scramble(as_uint32(begin + i) * 0x9e3779b1u + keys.second);
     if (choice % stream.rare != 0 && begin + i != one) continue;
     const bool negative = stream.only_negative || (choice >> 31) != 0;
     out[i] = nans ? std::numeric_limits<float>::quiet_NaN() : HUGE_VALF;
@@ -181,7 +186,7 @@ void at_ends(const Stream& stream, float* out, int64_t begin, int64_t count, Key
   const uint32_t least = narrow ? 127 - 20 : 127 - 100;
   const uint32_t most = narrow ? 127 + 15 : 127 + 100;
   for (int64_t i = 0; i < count; ++i) {
-    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    const auto n = as_uint32(begin + i) * 0x9e3779b1u;
     const uint32_t choice = scramble(n + keys.third);
     const uint32_t kind = choice & 3;
     if (kind < 2 && !stream.ends.empty()) {
@@ -201,23 +206,23 @@ void on_lattice(const Stream& stream, const Lattice& from, float* out, int64_t b
       stream.family == InputFamily::ends || stream.family == InputFamily::whole_range;
   unit(out, begin, count, keys);
   for (int64_t i = 0; i < count; ++i) {
-    const double number = std::floor(static_cast<double>(out[i]) * from.count);
+    const double number = std::floor(as_double(out[i]) * from.count);
     double value = from.low + number * from.step;
-    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    const auto n = as_uint32(begin + i) * 0x9e3779b1u;
     const uint32_t choice = to_ends ? scramble(n + keys.third) : 0;
     const double end = ends[(choice >> 1) % std::size(ends)];
     if ((choice & 1) != 0 && end >= from.low && end <= high) value = end;
     if (stream.range.nonzero && value == 0) value = high >= from.step ? from.step : -from.step;
-    out[i] = static_cast<float>(value);
+    out[i] = as_float(value);
     // Beyond 2^24 not every whole number is a float: the next one may lie outside.
     if (out[i] > high) out[i] = std::nextafterf(out[i], -HUGE_VALF);
   }
 }
 
 // What lies outside of the one end that there is comes to lie as far inside.
-void fold(const graph::Range& range, float* out, int64_t count) {
-  const auto low = static_cast<float>(range.low);
-  const auto high = static_cast<float>(range.high);
+void fold(const Range& range, float* out, int64_t count) {
+  const auto low = as_float(range.low);
+  const auto high = as_float(range.high);
   for (int64_t i = 0; i < count; ++i) {
     if (std::isfinite(low) && out[i] < low) out[i] = low + (low - out[i]);
     if (std::isfinite(high) && out[i] > high) out[i] = high - (out[i] - high);
@@ -242,22 +247,22 @@ void store_whole_range(const Stream& stream, std::byte* out, int64_t begin, int6
   const int64_t run = std::clamp<int64_t>(stream.elements / 4, 1, kMostRun);
   const uint64_t ends[] = {least, least - 1, least + 1, least - 2, 0, 1, ~uint64_t{0}, top};
   for (int64_t i = 0; i < count; ++i) {
-    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    const auto n = as_uint32(begin + i) * 0x9e3779b1u;
     const uint32_t choice = scramble(n + keys.third);
     const uint64_t low = scramble(n ^ keys.first);
     uint64_t value = uint64_t{scramble(n + keys.second)} << 32 | low;
     if ((choice & 3) == 0) value = ends[(choice >> 2) % std::size(ends)];
     if ((choice & 3) == 1) {
-      const uint64_t power = uint64_t{1} << (choice >> 2) % static_cast<uint32_t>(bits);
+      const uint64_t power = uint64_t{1} << (choice >> 2) % as_uint32(bits);
       value = (choice & 0x80000000u) != 0 ? -power : power;
     }
     const int64_t number = (begin + i) / run;
     const bool first = first_block && number == 0;
-    const uint32_t of_run = scramble(static_cast<uint32_t>(number) * 0x85ebca6bu + keys.second);
+    const uint32_t of_run = scramble(as_uint32(number) * 0x85ebca6bu + keys.second);
     const bool in_run = stream.elements > 0 && (first || (of_run & 7) == 0);
     if (in_run) value = has_sign && (first || (of_run & 8) != 0) ? least : least - 1;
-    auto whole = wrapped_integer(stream.dtype, static_cast<int64_t>(value));
-    const int64_t smallest = wrapped_integer(stream.dtype, static_cast<int64_t>(least));
+    auto whole = wrapped_integer(stream.dtype, as_int64(value));
+    const int64_t smallest = wrapped_integer(stream.dtype, as_int64(least));
     if (stream.without_least && has_sign && whole == smallest) ++whole;
     if (stream.range.nonzero && whole == 0) whole = 1;
     store_integer(stream.dtype, out, i, whole);
@@ -268,8 +273,8 @@ void make_values(const Stream& stream, float* out, int64_t begin, int64_t count,
                  bool first_block) {
   const Lattice lattice = lattice_of(stream.dtype, stream.range);
   if (lattice.count > 0) return on_lattice(stream, lattice, out, begin, count, keys);
-  const Row& row = kRows[static_cast<size_t>(stream.family)];
-  const auto scale = static_cast<float>(stream.scale);
+  const Row& row = kRows[as_size(stream.family)];
+  const auto scale = as_float(stream.scale);
   switch (row.shape) {
     case Shape::ends: at_ends(stream, out, begin, count, keys); break;
     case Shape::ties: on_halves(stream, out, begin, count, keys); break;
@@ -285,7 +290,7 @@ void make_values(const Stream& stream, float* out, int64_t begin, int64_t count,
       const int64_t one = first_block ? assured(stream, keys) - begin : -1;
       const bool is_small = stream.elements < 8 * kOneIn;  // where chance may have left out all
       if (outlier > 1 && is_small && one >= 0 && one < count)
-        out[one] = std::copysign(static_cast<float>(outlier) * row.scale * scale, out[one]);
+        out[one] = std::copysign(as_float(outlier) * row.scale * scale, out[one]);
       with_rare(stream, row.shape == Shape::nans, out, begin, count, keys, first_block);
       break;
     }
@@ -303,21 +308,21 @@ void make_values(const Stream& stream, float* out, int64_t begin, int64_t count,
 
 void store_values(Dtype dtype, std::byte* out, const float* values, int64_t count) {
   switch (dtype) {
-    case Dtype::f32: std::memcpy(out, values, static_cast<size_t>(count) * 4); return;
+    case Dtype::f32: std::memcpy(out, values, as_size(count) * 4); return;
     case Dtype::bf16: to_bf16(reinterpret_cast<uint16_t*>(out), values, count); return;
 #if defined(__FLT16_MANT_DIG__)
     case Dtype::f16: to_f16(reinterpret_cast<_Float16*>(out), values, count); return;
 #endif
     default:
       for (int64_t i = 0; i < count; ++i)
-        store_from_double(dtype, out, static_cast<size_t>(i), static_cast<double>(values[i]));
+        store_from_double(dtype, out, as_size(i), as_double(values[i]));
   }
 }
 
 }  // namespace
 
 std::string_view name_of(InputFamily family) {
-  return kRows[static_cast<size_t>(family)].name;
+  return kRows[as_size(family)].name;
 }
 
 const std::vector<InputFamily>& input_families() {
@@ -329,10 +334,10 @@ const std::vector<InputFamily>& input_families() {
 }
 
 bool is_wide(InputFamily family) {
-  return kRows[static_cast<size_t>(family)].wide;
+  return kRows[as_size(family)].wide;
 }
 
-Lattice lattice_of(Dtype dtype, const graph::Range& range) {
+Lattice lattice_of(Dtype dtype, const Range& range) {
   constexpr double kExactly = 0x1p53;  // whole numbers that a double holds
   if (is_float(dtype)) {
     if (!range.is_bounded()) return {};
@@ -405,7 +410,7 @@ Drawing drawing_of(const Stream& stream) {
 
 double weight_scale(int64_t terms, double mean, double deviation, Dtype dtype) {
   if (terms <= 1 || !is_float(dtype) || bits_of(dtype) < 16) return 1;
-  const auto k = static_cast<double>(terms);
+  const auto k = as_double(terms);
   const double size_of_sum = std::sqrt(k) * deviation + k * std::fabs(mean);
   return std::exp2(-std::round(std::log2(size_of_sum)));
 }
@@ -419,10 +424,10 @@ static int64_t rare_in(const graph::Shape& shape) {
 }
 
 std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, uint64_t seed,
-                               const graph::Ranges& known) {
-  const Row& row = kRows[static_cast<size_t>(family)];
-  const std::vector<graph::InputRole> roles = graph::input_roles(graph);
-  const graph::Ranges ranges = graph::ranges_of(graph, known);
+                               const Ranges& known) {
+  const Row& row = kRows[as_size(family)];
+  const auto roles = graph::input_roles(graph);
+  const Ranges ranges = graph::ranges_of(graph, known);
   // A few of those that may hold infinities and NaN, by chance.
   Carriers carriers;
   if (row.shape == Shape::infinities || row.shape == Shape::nans)
@@ -434,10 +439,10 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, ui
   const bool without_zeros = row.shape == Shape::ties && avoids_zeros(graph);
   std::vector<Stream> streams;
   for (size_t i = 0; i < roles.size(); ++i) {
-    const graph::Tensor& input = graph.tensor(graph.inputs[i]);
+    const auto& input = graph.tensor(graph.inputs[i]);
     const Dtype dtype = input.dtype;
     // One in 1024 is so much larger; most of the short sums have none.
-    const double some = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024));
+    const double some = std::sqrt(std::min(1.0, as_double(roles[i].terms) / 1024));
     const double many = outlier_of(dtype) / 32.0 * some;
     const double outliers = row.shape == Shape::outliers ? std::hypot(1, many) : 1;
     const bool unit = row.shape == Shape::unit;
@@ -445,12 +450,12 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, ui
     const double mean = unit ? 0.5 : row.shift * size;
     const double deviation = unit ? 0.29 : outliers * size;
     const double scale = weight_scale(roles[i].terms, mean, deviation, dtype);
-    graph::Range range = graph::range_in(ranges, input.name);
+    Range range = graph::range_in(ranges, input.name);
     if (roles[i].variance) range = graph::meet(range, {0, HUGE_VAL});
     std::vector<float> ends;
     if (row.shape == Shape::ends) ends = ends_for(graph, dtype);
     const int64_t elements = graph::element_count(input.shape);
-    Stream made{seed, static_cast<int>(i), family, dtype, range, scale, std::move(ends), elements};
+    Stream made{seed, as_int(i), family, dtype, range, scale, std::move(ends), elements};
     if (contains(carriers.inputs, i)) made.rare = rare_in(input.shape);
     made.only_negative = carriers.only_negative;
     made.without_least = without_least;

@@ -1,6 +1,7 @@
 #include "verify/judge.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -9,18 +10,22 @@
 #include <iterator>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/random.h"
 #include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "codegen/memory_plan.h"
 #include "codegen/prepare.h"
 #include "graph/graph.h"
+#include "graph/projection.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
 #include "verify/coverage.h"
@@ -33,12 +38,13 @@
 
 namespace warploom::verify {
 namespace {
+using runtime::Executor;
 using Clock = std::chrono::steady_clock;
 
 // As fp32 some 1e16, as bf16 pairs the like: who reads beyond an end gets a result that is visibly
 // wrong.
 std::vector<uint32_t> guard(uint32_t word, int64_t bytes) {
-  return std::vector<uint32_t>(static_cast<size_t>(ceil_div(bytes, int64_t{4})), word);
+  return std::vector<uint32_t>(as_size(ceil_div(bytes, int64_t{4})), word);
 }
 
 // Where in the whole the bytes before the data and those behind it are, and how many.
@@ -56,7 +62,7 @@ std::array<Side, 2> sides_of(const Guarded& buffer) {
 }  // namespace
 
 // The data lies at the end of what is mapped, but for a guard; all that is left of it is guard.
-Result<Guarded> allocate_guarded(runtime::Executor& device, int64_t bytes) {
+Result<Guarded> allocate_guarded(Executor& device, int64_t bytes) {
   constexpr int64_t kAlignment = 4096;
   WARPLOOM_TRY(runtime::Buffer whole, device.allocate_apart(bytes + 2 * kGuardBytes));
   const int64_t at = (whole.bytes() - kGuardBytes - bytes) / kAlignment * kAlignment;
@@ -64,7 +70,7 @@ Result<Guarded> allocate_guarded(runtime::Executor& device, int64_t bytes) {
   // knows them beforehand.
   static std::atomic<uint64_t> made = std::random_device()();
   Random random(++made, "guard");
-  const uint32_t half = 0x5800u | static_cast<uint32_t>(random.below(1 << 11));
+  const uint32_t half = 0x5800u | as_uint32(random.below(1 << 11));
   const uint32_t word = half | half << 16;
   Guarded out{whole, whole.slice(at, bytes), word};
   for (const Side& side : sides_of(out))
@@ -72,9 +78,9 @@ Result<Guarded> allocate_guarded(runtime::Executor& device, int64_t bytes) {
   return out;
 }
 
-Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name) {
+Status check_guards(Executor& device, const Guarded& buffer, const std::string& name) {
   for (const Side& side : sides_of(buffer)) {
-    const std::vector<uint32_t> expected = guard(buffer.word, side.bytes);
+    const auto expected = guard(buffer.word, side.bytes);
     std::vector<uint32_t> found = expected;
     WARPLOOM_CHECK(device.download(buffer.whole, found.data(), side.bytes, side.from));
     if (found == expected) continue;
@@ -86,7 +92,7 @@ Status check_guards(runtime::Executor& device, const Guarded& buffer, const std:
 }
 
 uint64_t hash_of_bytes(const std::byte* data, int64_t count) {
-  return hash64({reinterpret_cast<const char*>(data), static_cast<size_t>(count)});
+  return hash64({reinterpret_cast<const char*>(data), as_size(count)});
 }
 
 Result<int64_t> await_memory(const std::function<Result<int64_t>()>& free_memory, int64_t wanted,
@@ -120,11 +126,11 @@ Result<Ready> Judge::prepare() {
   for (const auto id : given_) input_bytes_ += graph::byte_count(graph.tensor(id));
   for (const auto id : graph.outputs) output_bytes_ += graph::byte_count(graph.tensor(id));
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    tolerances_.push_back(tolerance_of(graph, setup_.track, static_cast<int>(i)));
+    tolerances_.push_back(tolerance_of(graph, setup_.track, as_int(i)));
     // The few values of narrower types are clamped to, so that nothing is linear in operands.
     const bool wide = bits_of(output(i).dtype) >= 16;
     auto& projection = projections_.emplace_back();
-    if (wide) projection = graph::project(graph, static_cast<int>(i), setup_.seed);
+    if (wide) projection = graph::project(graph, as_int(i), setup_.seed);
   }
   for (int n = 0; n < static_cast<int>(graph.outputs.size()); ++n)
     rows_ += graph::rows_of(graph, n).count;
@@ -149,14 +155,14 @@ Status Judge::reserve_memory() {
   constexpr double kShare = 0.7;
   const int64_t copies = runner_ ? 2 : 1;  // a cell has its own of the inputs
   const int64_t need = copies * input_bytes_ + output_bytes_;
-  const auto with_reference = static_cast<double>(need + output_bytes_);
-  const auto wanted = static_cast<int64_t>(with_reference / kShare);
+  const auto with_reference = as_double(need + output_bytes_);
+  const auto wanted = as_int64(with_reference / kShare);
   const auto free_memory = [this] { return device_->free_memory(); };
   WARPLOOM_TRY(const int64_t free, await_memory(free_memory, wanted));
   if (need > free)
     return fail({ErrorCode::kOutOfMemory, "the problem's tensors do not fit in memory",
-                 setup_.graph.name, fmt::format("{:.1f} GB", static_cast<double>(need) / 1e9),
-                 fmt::format("{:.1f} GB free", static_cast<double>(free) / 1e9),
+                 setup_.graph.name, fmt::format("{:.1f} GB", as_double(need) / 1e9),
+                 fmt::format("{:.1f} GB free", as_double(free) / 1e9),
                  "take a smaller problem or another machine"});
   shared_outputs_ = wanted > free;
   return ok();
@@ -196,9 +202,9 @@ Result<Judge::Contender> Judge::load(const Request& request) {
 }
 
 Status Judge::allocate_workspaces(const LaunchList& list, Contender& made) {
-  const std::vector<BufferSpec> kept = prepared_buffers(list);
+  const auto kept = prepared_buffers(list);
   for (const MemoryBlock& block : blocks_of(memory_plan(list))) {
-    Result<Guarded> buffer = allocate_guarded(*device_, block.bytes);
+    auto buffer = allocate_guarded(*device_, block.bytes);
     if (!buffer && buffer.error().code == ErrorCode::kOutOfMemory)
       buffer.error().code = ErrorCode::kCandidateMemory;
     WARPLOOM_TRY(const Guarded guarded, buffer);
@@ -251,7 +257,7 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     // When the time is up, families whose making alone is dear are left out and do not appear in
     // the evidence. Cheap ones are judged on a few rows.
     if (request.whole && i >= never_left_out && left <= 0 && dearest > kMostSetMs) break;
-    const auto families_left = static_cast<double>(families.size() - i);
+    const auto families_left = as_double(families.size() - i);
     const double share = std::max(50.0, left / families_left);
     const double for_set = request.whole ? 0.3 * share : share;
     WARPLOOM_TRY(const Set set, set_of(families[i], std::min(for_set, kMostSetMs)));

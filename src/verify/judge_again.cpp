@@ -15,9 +15,11 @@
 #include <vector>
 #include "base/error.h"
 #include "base/random.h"
+#include "verify/evaluator.h"
 #include "verify/judge.h"
 #include "verify/oracle.h"
 #include "verify/rare_errors.h"
+#include "verify/tolerance.h"
 
 namespace warploom::verify {
 namespace {

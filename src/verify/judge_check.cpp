@@ -6,17 +6,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/parallel.h"
+#include "graph/projection.h"
 #include "graph/reference.h"
 #include "runtime/executor.h"
 #include "verify/evaluator.h"
@@ -61,7 +64,7 @@ Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) 
 
 Result<bool> Judge::is_unchanged(size_t input, const Set& set, bool whole) {
   constexpr size_t kPlaces = 4;
-  const runtime::Buffer& data = set.inputs->tensors[input].data;
+  const auto& data = set.inputs->tensors[input].data;
   const std::vector<uint64_t>& hashes = set.inputs->hashes[input];
   const int64_t small = setup_.engine == Engine::cpu ? kScanBytes : kPiece;
   const bool all = whole || data.bytes() <= small;
@@ -69,7 +72,7 @@ Result<bool> Judge::is_unchanged(size_t input, const Set& set, bool whole) {
   Random random(setup_.seed, "pieces");
   for (size_t n = 0; n < pieces; ++n) {
     const size_t piece = all ? n : random.below(hashes.size());
-    const int64_t from = static_cast<int64_t>(piece) * kPiece;
+    const int64_t from = as_int64(piece) * kPiece;
     const int64_t bytes = std::min(kPiece, data.bytes() - from);
     WARPLOOM_TRY(const std::byte* const found, on_host(data, from, bytes, copy_));
     if (hash_of_bytes(found, bytes) != hashes[piece]) return false;
@@ -115,7 +118,7 @@ Runs compare_runs(Dtype dtype, const std::byte* mine, const std::byte* theirs, i
     // Summed apart from what other threads write nearby.
     double error = 0;
     double square = 0;
-    for (size_t i = 0; i < static_cast<size_t>(length); ++i) {
+    for (size_t i = 0; i < as_size(length); ++i) {
       if (!std::isfinite(v[i])) continue;
       const double difference = c[i] - v[i];
       error += difference * difference;
@@ -132,10 +135,10 @@ Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outpu
                              std::span<const Block> blocks, InputFamily family) {
   seen.resize(outputs.size());
   for (const Block& block : blocks) {
-    const auto n = static_cast<size_t>(block.rows.output);
+    const auto n = as_size(block.rows.output);
     const Dtype dtype = output(n).dtype;
     const int64_t size = bytes_of(dtype);
-    const int64_t count = static_cast<int64_t>(block.value.size());
+    const int64_t count = as_int64(block.value.size());
     WARPLOOM_TRY(const std::byte* const found,
                  on_host(outputs[n].data, block.first_element * size, count * size, copy_));
     if (block.silent(family)) {
@@ -177,13 +180,13 @@ Status Judge::against_vendor(const Set& set) {
   if (!by_libraries_ || output_bytes_ > kScanBytes) return ok();
   WARPLOOM_CHECK(run(vendor_, set));
   for (size_t n = 0; n < set.outputs.size(); ++n) {
-    const graph::Tensor& tensor = output(n);
+    const auto& tensor = output(n);
     // Both are within their bounds of the truth; a run of few elements may be several times worse
     // than the whole.
     const double bound = 16 * std::max({tolerances_[n].frobenius, set.inputs->vendor_error, 1e-6});
     if (!is_float(tensor.dtype) || !std::isfinite(bound)) continue;
-    const runtime::Buffer& ours = set.outputs[n].data;
-    const runtime::Buffer& vendors = set.vendor_outputs[n].data;
+    const auto& ours = set.outputs[n].data;
+    const auto& vendors = set.vendor_outputs[n].data;
     WARPLOOM_TRY(const std::byte* const mine, on_host(ours, 0, ours.bytes(), copy_));
     WARPLOOM_TRY(const std::byte* const theirs,
                  on_host(vendors, 0, vendors.bytes(), vendors_copy_));
@@ -191,7 +194,7 @@ Status Judge::against_vendor(const Set& set) {
     const Runs runs = compare_runs(tensor.dtype, mine, theirs, count);
     // A run's error against the typical size of a run.
     const double all = std::reduce(runs.squares.begin(), runs.squares.end());
-    const double typical = all / static_cast<double>(count) * kRun;
+    const double typical = all / as_double(count) * kRun;
     const double allowed = 16 * bound * bound * typical;
     const auto is_far = [&](double error) { return !(error <= allowed); };
     const auto far = std::ranges::find_if(runs.errors, is_far);
@@ -277,7 +280,7 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   }
   const bool everything = held >= evidence.rows;
   for (size_t n = 0; n < seen.size(); ++n) {
-    const runtime::Buffer& data = set.outputs[n].data;
+    const auto& data = set.outputs[n].data;
     const bool scanned = request.whole || data.bytes() <= kScanBytes;
     if (!everything && scanned) WARPLOOM_CHECK(scan_output(seen[n], n, data));
     WARPLOOM_CHECK(accept_output(n, set, seen[n], everything, evidence));
@@ -303,7 +306,7 @@ Status Judge::accept_output(size_t n, const Set& set, const Comparison& seen, bo
   evidence.bound = std::max({evidence.bound, tolerance.frobenius, inputs.vendor_error});
   WARPLOOM_CHECK(accept(seen, tolerance, inputs.vendor_error, place));
   if (everything) return ok();
-  const runtime::Buffer& data = set.outputs[n].data;
+  const auto& data = set.outputs[n].data;
   WARPLOOM_TRY(const bool summed, check_sums(n, data, inputs, inputs.truth, seen, place));
   if (summed) evidence.sums_checked += std::ssize(inputs.truth.sums[n]);
   return ok();

@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "runtime/executor.h"

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <tl/expected.hpp>
 #include <utility>
 #include <variant>
 #include <vector>
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "runtime/executor.h"
 #include "runtime/timing.h"
 #include "vendor/make.h"
@@ -20,6 +22,9 @@
 
 namespace warploom::verify {
 namespace {
+using runtime::Runnable;
+using vendor::VendorProblem;
+
 // Times the track's own bound that a reference may be off, for its arithmetic is not held to it.
 constexpr double kFarOff = 64;
 // A plain kernel must be so much faster than a library to stand in its place.
@@ -37,15 +42,15 @@ constexpr double kSeekingShare = 0.4;
 
 // A product or a softmax alone is held to the letter of the fp32 track. Of others plain evaluation
 // may stand in, too: a library's chain of calls may well round less in some places than any kernel.
-bool is_strict(const vendor::VendorProblem& problem) {
+bool is_strict(const VendorProblem& problem) {
   if (problem.steps.size() != 1) return false;
-  const vendor::Operation& only = problem.steps[0].operation;
+  const auto& only = problem.steps[0].operation;
   return std::holds_alternative<vendor::Matmul>(only) ||
          std::holds_alternative<vendor::Softmax>(only);
 }
 
 // Whether a kernel that is none of a library's has a part in it.
-bool is_plain(const runtime::Runnable& kernel) {
+bool is_plain(const Runnable& kernel) {
   return kernel.name.find("plain") != std::string::npos;
 }
 }  // namespace
@@ -95,29 +100,29 @@ Result<double> Judge::time_of_reference(const Set& set) {
 
 tl::expected<double, std::string> Judge::try_reference(const vendor::Candidate& candidate,
                                                        const Set& set, bool timed) {
-  Result<runtime::Runnable> made = candidate.make();
+  auto made = candidate.make();
   if (!made) {
     const Error& error = made.error();
     const std::string found = error.found.empty() ? "" : ": " + error.found;
     return tl::unexpected(error.message + found);
   }
   vendor_.kernel = *std::move(made);
-  const Result<std::string> fault = fault_of_reference(set);
+  const auto fault = fault_of_reference(set);
   if (!fault) return tl::unexpected(fault.error().message);
   if (!fault->empty()) return tl::unexpected(*fault);
   if (!timed) return 0;
-  const Result<double> us = time_of_reference(set);
+  const auto us = time_of_reference(set);
   if (!us) return tl::unexpected(us.error().message);
   return *us;
 }
 
 Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set, Ready& ready) {
   setup_.reference->constants = setup_.constants;
-  const vendor::VendorProblem& problem = *setup_.reference;
+  const VendorProblem& problem = *setup_.reference;
   const auto was_chosen = [&](const vendor::Candidate& candidate) {
     return candidate.libraries == problem.chosen;
   };
-  std::vector<vendor::Candidate> offered = vendor::candidates(here(), problem, setup_.track);
+  auto offered = vendor::candidates(here(), problem, setup_.track);
   // What was chosen before is tried first, and then alone.
   std::ranges::stable_partition(offered, was_chosen);
   const double rate = setup_.engine == Engine::cpu ? kPlainCpuRate : kPlainGpuRate;
@@ -160,7 +165,7 @@ Status Judge::choose_reference(Ready& ready) {
   const double share_ms = setup_.ready_ms > 0 ? 0.4 * setup_.ready_ms : kTruthMs;
   WARPLOOM_TRY(const Set set, set_of(kScreening[0], std::min(share_ms, kTruthMs)));
   WARPLOOM_TRY(const std::optional<Reference> best, fastest_reference(set, ready));
-  vendor_.kernel = best ? best->kernel : runtime::Runnable{};
+  vendor_.kernel = best ? best->kernel : Runnable{};
   if (!best) return ok();
   by_libraries_ = !is_plain(best->kernel);
   const bool strict = is_strict(*setup_.reference);

@@ -11,10 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "codegen/launch_list.h"
@@ -32,6 +32,9 @@
 
 namespace warploom::verify {
 namespace {
+using graph::OutputRows;
+using runtime::MeasureOptions;
+
 // Problems up to this size may be short enough for a series.
 constexpr int64_t kSeriesBytes = 16 << 20;
 constexpr int64_t kMostSets = 16;      // of a series
@@ -70,14 +73,14 @@ Result<const Truth*> Judge::truth_of(Inputs& inputs) {
   if (!truth.blocks.empty()) return &truth;
   const auto start = std::chrono::steady_clock::now();
   Random random(setup_.seed + sample_, "looked at");
-  for (int output = 0; output < static_cast<int>(outputs_.size()); ++output) {
-    const graph::OutputRows rows = graph::rows_of(setup_.graph, output);
+  for (int output = 0; output < as_int(outputs_.size()); ++output) {
+    const OutputRows rows = graph::rows_of(setup_.graph, output);
     int64_t some = std::max<int64_t>(1, kRowElements / rows.elements);
     if (setup_.flops <= kCheapWhole) some = rows.count;
     const int64_t last = std::max<int64_t>(0, rows.count - some);
     constexpr int kPlaces = 2;
     for (int place = 0; place < kPlaces; ++place) {
-      const auto begin = static_cast<int64_t>(random.below(static_cast<uint64_t>(last) + 1));
+      const auto begin = as_int64(random.below(as_uint64(last) + 1));
       const RowRange range{output, begin, std::min(rows.count, begin + some)};
       WARPLOOM_TRY(truth.blocks.emplace_back(),
                    evaluate_block(setup_.graph, inputs.bytes, range, truth_options_));
@@ -113,7 +116,7 @@ Status Judge::make_ring(const Request& request) {
     if (!own_outputs_ && sets * input_bytes_ > kKeepBytes && set > 1) return ok();
     Set made{std::make_shared<Inputs>(), outputs_, vendor_outputs_};
     made.inputs->family = kScreening[0];
-    const uint64_t seed = setup_.seed + 0x9e3779b9u * static_cast<uint64_t>(set);
+    const uint64_t seed = setup_.seed + 0x9e3779b9u * as_uint64(set);
     const Status filled = fill_inputs(*made.inputs, seed);
     // Large problems leave no room for another set.
     if (!filled && filled.error().code == ErrorCode::kOutOfMemory) return ok();
@@ -132,9 +135,9 @@ runtime::Buffer Judge::part_of(const runtime::Buffer& whole) const {
   const int64_t part = setup_.engine == Engine::cpu ? kPartBytes : kGpuPartBytes;
   if (whole.bytes() <= part) return whole;
   constexpr int64_t kPage = 4096;
-  const auto pages = static_cast<uint64_t>((whole.bytes() - part) / kPage + 1);
+  const auto pages = as_uint64((whole.bytes() - part) / kPage + 1);
   Random random(setup_.seed + sample_, "part");
-  const auto page = static_cast<int64_t>(random.below(pages));
+  const auto page = as_int64(random.below(pages));
   return whole.slice(kPage * page, part);
 }
 
@@ -197,7 +200,7 @@ Status Judge::same_bits(const Request& request, const Set& set) {
   const bool in_turn = sample_ == first_sample_ || setup_.engine == Engine::cpu;
   if (!in_turn || declares_atomic_sums(request.list)) return ok();
   WARPLOOM_TRY(const uint64_t hash, hash_of(set.outputs));
-  std::optional<uint64_t>& known = set.inputs->output_hash;
+  auto& known = set.inputs->output_hash;
   if (known.value_or(hash) != hash)
     return fail({ErrorCode::kCandidateUnstable,
                  "a candidate's output differs between two runs on the same inputs", "",
@@ -303,7 +306,7 @@ Status Judge::time_prepare(Contender& candidate, const Set& set, const Request& 
   std::vector<double> us;
   Status done = ok();
   for (int i = 0; i < kRuns && done; ++i) {
-    const Result<double> one = device_->time_us(call, 1);
+    const auto one = device_->time_us(call, 1);
     if (one)
       us.push_back(*one);
     else
@@ -317,16 +320,16 @@ Status Judge::time_prepare(Contender& candidate, const Set& set, const Request& 
   return ok();
 }
 
-runtime::MeasureOptions Judge::measuring(const Request& request, bool strictly) const {
+MeasureOptions Judge::measuring(const Request& request, bool strictly) const {
   const bool cpu = setup_.engine == Engine::cpu;
   const bool in_series = cpu && !strictly;
-  runtime::MeasureOptions options{.min_samples = request.min_samples,
-                                  .max_samples = request.max_samples,
-                                  .budget_ms = request.timing_ms,
-                                  .least_us = in_series ? runtime::kCpuSampleUs : 0.0,
-                                  .warm_us = in_series ? 5000.0 : 0.0,
-                                  .warm_up_ms = cpu || !request.warm_up ? 0.0 : wl::kGpuWarmUpMs,
-                                  .seed = setup_.seed};
+  MeasureOptions options{.min_samples = request.min_samples,
+                         .max_samples = request.max_samples,
+                         .budget_ms = request.timing_ms,
+                         .least_us = in_series ? runtime::kCpuSampleUs : 0.0,
+                         .warm_us = in_series ? 5000.0 : 0.0,
+                         .warm_up_ms = cpu || !request.warm_up ? 0.0 : wl::kGpuWarmUpMs,
+                         .seed = setup_.seed};
   if (!own_outputs_) options.short_us = 0;  // no recording of calls on several sets
   options.pick = [this](size_t) { return drawn(ring_.size()); };
   return options;

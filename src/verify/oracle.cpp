@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "graph/graph.h"
@@ -16,6 +17,10 @@
 
 namespace warploom::verify {
 namespace {
+using graph::EvalOptions;
+using graph::Graph;
+using graph::OutputRows;
+
 // Of a block, unless one row is longer.
 constexpr int64_t kBlockElements = 1 << 21;
 // Likewise where others do its products, who get their operands for each.
@@ -24,7 +29,7 @@ constexpr int64_t kProductsElements = 1 << 24;
 constexpr int64_t kWholeElements = 1 << 23;
 
 // Rows that go into one block.
-int64_t block_rows(const graph::OutputRows& rows, const graph::EvalOptions& options) {
+int64_t block_rows(const OutputRows& rows, const EvalOptions& options) {
   const int64_t elements = options.products ? kProductsElements : kBlockElements;
   const int64_t fitting = elements / std::max<int64_t>(1, rows.elements);
   return std::clamp(fitting, int64_t{1}, rows.count);
@@ -36,7 +41,7 @@ std::vector<int64_t> scattered(int64_t count, size_t wanted, Random& random) {
   std::set<int64_t> seen = {0};
   if (count > 1 && seen.insert(count - 1).second) order.push_back(count - 1);
   for (size_t tries = 0; order.size() < wanted && tries < 4 * wanted; ++tries) {
-    const auto row = static_cast<int64_t>(random.below(static_cast<uint64_t>(count)));
+    const auto row = as_int64(random.below(as_uint64(count)));
     if (seen.insert(row).second) order.push_back(row);
   }
   return order;
@@ -54,15 +59,15 @@ int64_t choices_in(const graph::Graph& graph) {
   });
 }
 
-Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
-                             const RowRange& rows, const graph::EvalOptions& options) {
+Result<Block> evaluate_block(const Graph& graph, std::span<const graph::Bytes> inputs,
+                             const RowRange& rows, const EvalOptions& options) {
   WARPLOOM_TRY(auto truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin,
                                                           rows.end, options));
   Block block{std::move(truth), rows, rows.begin * graph::rows_of(graph, rows.output).elements};
   const bool nan = std::ranges::any_of(block.value, [](double value) { return std::isnan(value); });
   const int64_t choices = nan ? choices_in(graph) : 0;
   if (choices == 0) return block;
-  graph::EvalOptions dropping = options;
+  EvalOptions dropping = options;
   dropping.drops_nan = true;
   WARPLOOM_TRY(truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin,
                                                      rows.end, dropping));
@@ -72,16 +77,15 @@ Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::B
   return block;
 }
 
-Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
-                           uint64_t seed, double flops, double budget_ms,
-                           const graph::EvalOptions& options) {
+Result<Truth> sample_truth(const Graph& graph, std::span<const graph::Bytes> inputs, uint64_t seed,
+                           double flops, double budget_ms, const EvalOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const int outputs = static_cast<int>(graph.outputs.size());
+  const int outputs = as_int(graph.outputs.size());
   // FP64 evaluation reaches some 10^9 operations a second and core; half of that is assumed for two
   // cores. Products elsewhere are hundreds of times faster, but not the small ones among them.
   bool complete = flops / (options.products ? 1e8 : 1e6) <= budget_ms;
   for (int output = 0; output < outputs; ++output) {
-    const graph::OutputRows rows = graph::rows_of(graph, output);
+    const OutputRows rows = graph::rows_of(graph, output);
     complete &= rows.count * rows.elements <= kWholeElements &&
                 (rows.independent || rows.count <= block_rows(rows, options));
   }
@@ -89,13 +93,13 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
   Random random(seed, "rows");
   Random order(seed, "order");
   for (int output = 0; output < outputs; ++output) {
-    const graph::OutputRows rows = graph::rows_of(graph, output);
+    const OutputRows rows = graph::rows_of(graph, output);
     const double share = budget_ms * (output + 1) / outputs;
     std::vector<int64_t> sample;
     if (!complete) sample = scattered(rows.count, 32, random);
     std::set<int64_t> held;
     for (const int64_t row : sample) {
-      const int64_t elements = static_cast<int64_t>(held.size()) * rows.elements;
+      const int64_t elements = as_int64(held.size()) * rows.elements;
       if (held.size() >= 2 && (ms_since(start) > share || elements > kWholeElements)) break;
       WARPLOOM_TRY(truth.blocks.emplace_back(),
                    evaluate_block(graph, inputs, {output, row, row + 1}, options));

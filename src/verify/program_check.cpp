@@ -9,6 +9,7 @@
 #include <string>
 #include <variant>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -21,19 +22,22 @@
 
 namespace warploom::verify {
 namespace {
+using tile::Buffers;
+using tile::Program;
+
 // Of a tensor: a matmul of 1024³ takes the interpreter seconds.
 constexpr int64_t kMostElements = 1 << 20;
 
 using Storage = std::map<std::string, std::vector<std::byte>>;
 
-tile::Buffers views_of(Storage& storage) {
-  tile::Buffers views;
+Buffers views_of(Storage& storage) {
+  Buffers views;
   for (auto& [name, bytes] : storage) views[name] = bytes;
   return views;
 }
 
 // The extents that a tensor's elements are coordinates in: 0 where nothing is gathered by it.
-int64_t gathered_by(const tile::Program& program, const std::string& lookup) {
+int64_t gathered_by(const Program& program, const std::string& lookup) {
   int64_t extent = 0;
   for (const synth::Site& site : synth::sites_of(program))
     if (const auto* copy = std::get_if<tile::Copy>(&site.statement->node))
@@ -47,10 +51,10 @@ int64_t gathered_by(const tile::Program& program, const std::string& lookup) {
 // to one, half of them counted from the end; and some lie outside.
 double random_element(Dtype dtype, Random& random, int64_t i, int64_t elements, int64_t extent) {
   if (is_float(dtype)) return random.normal();
-  if (extent == 0) return static_cast<double>(random.below(16)) - (is_signed(dtype) ? 8 : 0);
-  const auto range = std::bit_ceil(static_cast<uint64_t>(std::max(elements, extent)) + 1);
-  const auto place = static_cast<double>((static_cast<uint64_t>(i) * 0x9e3779b1u + 5) % range);
-  const auto size = static_cast<double>(extent);
+  if (extent == 0) return as_double(random.below(16)) - (is_signed(dtype) ? 8 : 0);
+  const auto range = std::bit_ceil(as_uint64(std::max(elements, extent)) + 1);
+  const auto place = as_double((as_uint64(i) * 0x9e3779b1u + 5) % range);
+  const auto size = as_double(extent);
   if (std::fmod(place, 2) == 0) return place;
   return place < size ? place - size : -place - 1;
 }
@@ -65,7 +69,7 @@ double error_of(const Comparison& seen) {
 }
 }  // namespace
 
-Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchList& list,
+Result<ProgramVerdict> check_program(const Program& program, const LaunchList& list,
                                      uint64_t seed) {
   Storage meant;
   for (const auto* specs : {&list.inputs, &list.outputs})

@@ -3,11 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
 #include <vector>
+#include "base/error.h"
 #include "verify/ptx_text.h"
 
 namespace warploom::verify {

@@ -1,17 +1,21 @@
 #include "verify/range_ends.h"
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <iterator>
 #include <limits>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "graph/graph.h"
 
 namespace warploom::verify {
 namespace {
+using graph::Graph;
+using graph::kAbsent;
+using graph::Node;
 using graph::OpClass;
 using graph::OpKind;
+using graph::TensorId;
 
 struct Row {
   OpKind op;
@@ -75,40 +79,38 @@ constexpr OpKind kExact[] = {OpKind::Identity,  OpKind::Neg,       OpKind::Abs, 
                              OpKind::ReduceMax, OpKind::ReduceMin, OpKind::MaxPool};
 
 // Of infinities and NaN each machine makes integers of its own.
-bool is_cast_to_integer(const graph::Graph& graph, const graph::Node& node) {
+bool is_cast_to_integer(const Graph& graph, const Node& node) {
   if (node.op != OpKind::Cast) return false;
   const Dtype from = graph.tensor(node.inputs[0]).dtype;
   const Dtype to = graph.tensor(node.outputs[0]).dtype;
   return is_float(from) && is_integer(to) && to != Dtype::boolean;
 }
 
-bool has_wide_floats(const graph::Graph& graph) {
-  return std::ranges::any_of(graph.inputs, [&](graph::TensorId id) {
+bool has_wide_floats(const Graph& graph) {
+  return std::ranges::any_of(graph.inputs, [&](TensorId id) {
     const Dtype dtype = graph.tensor(id).dtype;
     return is_float(dtype) && bits_of(dtype) >= 16;
   });
 }
 }  // namespace
 
-bool is_step(const graph::Graph& graph, const graph::Node& node) {
+bool is_step(const Graph& graph, const Node& node) {
   if (std::ranges::find(kSteps, node.op) != std::end(kSteps)) return true;
   const bool counts = !is_float(graph.tensor(node.outputs[0]).dtype);
   return node.op == OpKind::Cast && counts;
 }
 
-bool keeps_exact(const graph::Node& node) {
+bool keeps_exact(const Node& node) {
   return only_moves(class_of(node.op)) || std::ranges::find(kExact, node.op) != std::end(kExact);
 }
 
-bool is_judged_at_ends(const graph::Graph& given) {
+bool is_judged_at_ends(const Graph& given) {
   const auto primitive = graph::decompose(given);
   if (!primitive || primitive->nodes.empty()) return false;
-  const graph::Graph& graph = *primitive;
+  const Graph& graph = *primitive;
   std::vector<bool> exact(graph.tensors.size(), true);
-  const auto is_exact = [&](graph::TensorId id) {
-    return id == graph::kAbsent || exact[static_cast<size_t>(id)];
-  };
-  for (const graph::Node& node : graph.nodes) {
+  const auto is_exact = [&](TensorId id) { return id == kAbsent || exact[as_size(id)]; };
+  for (const Node& node : graph.nodes) {
     const OpClass kind = class_of(node.op);
     if (kind != OpClass::pointwise && !only_moves(kind)) return false;
     if (is_cast_to_integer(graph, node)) return false;
@@ -116,16 +118,16 @@ bool is_judged_at_ends(const graph::Graph& given) {
     const bool step = is_step(graph, node);
     if (step && !all) return false;
     const bool keeps = step || keeps_exact(node);
-    for (const graph::TensorId id : node.outputs)
-      if (id != graph::kAbsent) exact[static_cast<size_t>(id)] = keeps && all;
+    for (const TensorId id : node.outputs)
+      if (id != kAbsent) exact[as_size(id)] = keeps && all;
   }
   return has_wide_floats(graph);
 }
 
-std::vector<float> ends_for(const graph::Graph& graph, Dtype dtype) {
+std::vector<float> ends_for(const Graph& graph, Dtype dtype) {
   std::vector<double> points(std::begin(kAlways), std::end(kAlways));
   for (const Row& row : rows()) {
-    const auto is_of_row = [&](const graph::Node& node) { return node.op == row.op; };
+    const auto is_of_row = [&](const Node& node) { return node.op == row.op; };
     if (std::ranges::any_of(graph.nodes, is_of_row))
       points.insert(points.end(), row.points.begin(), row.points.end());
   }
@@ -133,8 +135,8 @@ std::vector<float> ends_for(const graph::Graph& graph, Dtype dtype) {
   for (const double point : points) {
     const bool beyond = std::isfinite(point) && !std::isfinite(rounded(dtype, point));
     if (beyond) continue;
-    out.push_back(static_cast<float>(point));
-    out.push_back(static_cast<float>(-point));
+    out.push_back(as_float(point));
+    out.push_back(as_float(-point));
   }
   return out;
 }

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
+#include "base/casts.h"
 
 namespace warploom::verify {
 namespace {
@@ -12,13 +15,13 @@ constexpr double kMostMs = 2000;  // for these calls and their checks
 
 double excluded_rate(int64_t calls) {
   if (calls <= 0) return 1;
-  return -std::expm1(std::log(1 - kConfidence) / static_cast<double>(calls));
+  return -std::expm1(std::log(1 - kConfidence) / as_double(calls));
 }
 
 int64_t whole_calls_for(bool foreign, double call_ms) {
   if (!foreign) return 0;
   const double affordable = kMostMs / std::max(call_ms, 1e-3);
-  return static_cast<int64_t>(std::min(static_cast<double>(kWanted), affordable));
+  return as_int64(std::min(as_double(kWanted), affordable));
 }
 
 std::string text_of_excluded(int64_t calls, int64_t inputs) {

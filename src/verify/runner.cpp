@@ -19,6 +19,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -47,7 +48,7 @@ constexpr size_t kIdleRounds = 31;                // without work, that are reme
 constexpr size_t kFirstIdleRounds = 7;            // that are made at once
 
 int cores() {
-  return static_cast<int>(wl::allowed_cores().size());
+  return as_int(wl::allowed_cores().size());
 }
 
 tl::unexpected<Error> wrote_outside(const std::string& name) {
@@ -123,7 +124,7 @@ Status Runner::synchronize() {
 Result<double> Runner::time_us(const Call& work, int times) {
   WARPLOOM_CHECK(synchronize());
   // The vendor's calls launch nothing here: they have run when this is over.
-  const Result<double> once = here_.time_us(work, 1);
+  const auto once = here_.time_us(work, 1);
   const std::vector<Work> works = std::exchange(waiting_, {});
   if (!once || works.empty()) return once && times > 1 ? here_.time_us(work, times) : once;
   return times == 1 && works.size() == 1 ? timed_call(works[0]) : series(works, times);
@@ -201,8 +202,7 @@ void Runner::note_margins(const Work& work) {
     const int64_t end = extent.offset + extent.bytes;
     const auto add = [&](int64_t to, const std::string& name) {
       if (to > at)
-        margins_.push_back(
-            {memory_->base() + at, {memory_->base() + at, static_cast<size_t>(to - at)}, name});
+        margins_.push_back({memory_->base() + at, {memory_->base() + at, as_size(to - at)}, name});
     };
     std::string beside;
     for (const Part& part : parts) {
@@ -216,7 +216,7 @@ void Runner::note_margins(const Work& work) {
 }
 
 Status Runner::hold(const Work& work) {
-  std::vector<SharedMemory::Extent> wanted = extents_of(work);
+  auto wanted = extents_of(work);
   const auto same = [](const SharedMemory::Extent& a, const SharedMemory::Extent& b) {
     return a.offset == b.offset && a.bytes == b.bytes;
   };
@@ -233,7 +233,7 @@ Status Runner::hold(const Work& work) {
     WARPLOOM_TRY(std::string image, read_file(images_.at(&kernel)));
     options.functions.push_back({std::move(image), kernel.name});
     const int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
-    threads = std::max(threads, static_cast<int>(std::min<int64_t>(blocks, cores())));
+    threads = std::max(threads, as_int(std::min<int64_t>(blocks, cores())));
   }
   WARPLOOM_CHECK(take_scratch(*work.list, threads));
   options.threads = threads;
@@ -289,7 +289,7 @@ void Runner::keep_prepared(const Work& work) {
       if (is_input(work, argument.buffer)) continue;
       const Buffer& buffer = work.buffers.at(argument.buffer);
       prepared_[argument.buffer].assign(static_cast<const char*>(buffer.address()),
-                                        static_cast<size_t>(buffer.bytes()));
+                                        as_size(buffer.bytes()));
     }
   }
 }
@@ -303,7 +303,7 @@ Status Runner::look_at_inputs(const Work& work) const {
     const int64_t behind = kMargin + copy.bytes;
     Random margin(margin_seed_, name);
     const auto is_margin = [&](const char* from, int64_t bytes) {
-      std::string expected(static_cast<size_t>(bytes), '\0');
+      std::string expected(as_size(bytes), '\0');
       fill_pattern(expected.data(), margin, bytes);
       return same_bytes(from, expected.data(), bytes);
     };
@@ -333,14 +333,14 @@ std::vector<CellLaunch> Runner::launches_of(const Work& work) const {
   };
   for (const size_t number : work.kernels) {
     const Kernel& kernel = work.list->kernels[number];
-    CellLaunch launch{.function = static_cast<int>(number)};
+    CellLaunch launch{.function = as_int(number)};
     launch.blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
     launch.end = launch.blocks;
     for (const Argument& argument : kernel.args) {
       launch.buffers.push_back(address_of(argument.buffer));
       if (!argument.zeroed) continue;
-      const auto bytes = static_cast<uint64_t>(work.buffers.at(argument.buffer).bytes());
-      const int64_t pieces = ceil_div(static_cast<int64_t>(bytes), kFillPiece);
+      const auto bytes = as_uint64(work.buffers.at(argument.buffer).bytes());
+      const int64_t pieces = ceil_div(as_int64(bytes), kFillPiece);
       launches.push_back({.function = CellLaunch::kFill,
                           .buffers = {launch.buffers.back(), bytes, 0},
                           .blocks = pieces,
@@ -364,7 +364,7 @@ int Runner::most_threads(const Work& work) const {
 }
 
 int Runner::threads_of(const CellLaunch& launch) const {
-  return static_cast<int>(std::clamp<int64_t>(launch.blocks, 1, cores()));
+  return as_int(std::clamp<int64_t>(launch.blocks, 1, cores()));
 }
 
 Status Runner::launch_whole(const CellLaunch& launch) {
@@ -378,9 +378,7 @@ Status Runner::launch_whole(const CellLaunch& launch) {
 // In a random order, in rounds cut at random, each on a random number of threads.
 Status Runner::launch_mixed(CellLaunch launch) {
   const int64_t blocks = launch.blocks;
-  const auto below = [&](int64_t bound) {
-    return static_cast<int64_t>(random_.below(static_cast<uint64_t>(bound)));
-  };
+  const auto below = [&](int64_t bound) { return as_int64(random_.below(as_uint64(bound))); };
   if (blocks > 1 && blocks < kMostMixed) {
     launch.first = below(blocks);
     do launch.stride = 1 + below(blocks);
@@ -391,7 +389,7 @@ Status Runner::launch_mixed(CellLaunch launch) {
   launch.begin = 0;
   for (const int64_t cut : cuts) {
     launch.end = cut;
-    const auto threads = 1 + static_cast<int>(below(threads_of(launch)));
+    const auto threads = 1 + as_int(below(threads_of(launch)));
     WARPLOOM_CHECK(cell_->run({.launches = {launch},
                                .threads = threads,
                                .scratch = scratch_addresses(),

@@ -11,6 +11,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/random.h"
@@ -29,10 +30,9 @@ Runner::Kept Runner::kept_of(const Work& work) const {
   for (const auto& [name, buffer] : work.buffers)
     if (!is_input(work, name) && !options_.outputs.contains(name))
       kept.workspaces[name].assign(static_cast<const char*>(buffer.address()),
-                                   static_cast<size_t>(buffer.bytes()));
+                                   as_size(buffer.bytes()));
   for (const auto& scratch : scratch_)
-    kept.scratch.emplace_back(static_cast<const char*>(scratch.get()),
-                              static_cast<size_t>(scratch_bytes_));
+    kept.scratch.emplace_back(static_cast<const char*>(scratch.get()), as_size(scratch_bytes_));
   return kept;
 }
 
@@ -49,7 +49,7 @@ uint64_t Runner::hash_of_outputs(const Work& work) const {
     const auto found = work.buffers.find(name);
     if (found == work.buffers.end()) continue;
     const auto* const bytes = static_cast<const char*>(found->second.address());
-    hash = 3 * hash + hash64({bytes, static_cast<size_t>(found->second.bytes())});
+    hash = 3 * hash + hash64({bytes, as_size(found->second.bytes())});
   }
   return hash;
 }
@@ -85,7 +85,7 @@ Status Runner::look_at_chain(const std::vector<Work>& works) {
     expected.push_back(hash_of_outputs(work));
   }
   const int64_t calls = std::reduce(kSeries.begin(), kSeries.end());
-  const double needed_ms = longest_us * static_cast<double>(calls) / 1e3;
+  const double needed_ms = longest_us * as_double(calls) / 1e3;
   renew(works[0]);
   for (const int length : kSeries) {
     for (const std::string& name : options_.outputs)
@@ -111,9 +111,7 @@ void Runner::perturb(uint64_t seed, int64_t swaps) {
     const int64_t words = copy.bytes / kWord;
     char* const data = static_cast<char*>(copy.memory.get()) + kMargin;
     for (int64_t i = 0; i < swaps && words > 1; ++i) {
-      const auto draw = [&] {
-        return data + kWord * static_cast<int64_t>(random.below(static_cast<uint64_t>(words)));
-      };
+      const auto draw = [&] { return data + kWord * as_int64(random.below(as_uint64(words))); };
       char* const one = draw();
       char* const other = draw();
       std::swap_ranges(one, one + kWord, other);

@@ -3,10 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include "base/casts.h"
 #include "base/dtype.h"
 
 namespace warploom::verify {
@@ -28,7 +28,7 @@ void collapse(char* begin, int64_t bytes) {
 
 // The whole of a file, at a multiple of a huge page; null where that fails.
 char* map_whole(int file, int64_t bytes) {
-  const auto size = static_cast<size_t>(bytes);
+  const auto size = as_size(bytes);
   constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* const room = ::mmap(nullptr, size + kHuge, PROT_NONE, kReserved, -1, 0);
   if (room == MAP_FAILED) return nullptr;
@@ -56,7 +56,7 @@ std::shared_ptr<SharedMemory> SharedMemory::make(int64_t bytes) {
 }
 
 SharedMemory::~SharedMemory() {
-  if (base_) ::munmap(base_, static_cast<size_t>(bytes_));
+  if (base_) ::munmap(base_, as_size(bytes_));
   if (file_ >= 0) ::close(file_);
 }
 
@@ -76,7 +76,7 @@ std::shared_ptr<void> SharedMemory::allocate(int64_t bytes) {
   if (alignment == kHuge) collapse(base_ + at, wanted);
   extents_[at] = wanted;
   return {base_ + at, [this, at, wanted](void*) {
-            ::madvise(base_ + at, static_cast<size_t>(wanted), MADV_REMOVE);
+            ::madvise(base_ + at, as_size(wanted), MADV_REMOVE);
             extents_.erase(at);
             free_[wanted].push_back(at);
           }};

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/parallel.h"
@@ -74,7 +75,7 @@ Status accept_sums(std::span<const Line> lines, std::span<const double> truth, c
     truths += truth[i] * truth[i];
   }
   const double all = std::max(squares, truths);
-  const double average = all / static_cast<double>(lines.size());
+  const double average = all / as_double(lines.size());
   const auto refused = [&](const std::string& what, double allowed, double found) {
     return fail(
         {ErrorCode::kCandidateWrong,

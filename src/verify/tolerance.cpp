@@ -21,12 +21,12 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <utility>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -35,6 +35,9 @@
 
 namespace warploom::verify {
 namespace {
+using graph::Graph;
+using graph::Node;
+
 constexpr double kU32 = 0x1p-24;
 constexpr double kU8Sums = 0x1p-14;  // of 8-bit floats: tensor cores keep about 14 bits of a sum
 
@@ -58,9 +61,9 @@ double for_few(const Comparison& seen) {
 }
 
 // The longest sum in the graph: a contraction's k, a softmax's row.
-int64_t longest_sum(const graph::Graph& given) {
+int64_t longest_sum(const Graph& given) {
   const auto primitive = graph::decompose(given);
-  const graph::Graph& graph = primitive ? *primitive : given;
+  const Graph& graph = primitive ? *primitive : given;
   int64_t longest = 1;
   for (const auto& node : graph.nodes) longest = std::max(longest, graph::terms_of(graph, node));
   return longest;
@@ -76,10 +79,10 @@ struct Steps {
   bool contracts = false;
 };
 
-Steps steps_of(const graph::Graph& graph) {
+Steps steps_of(const Graph& graph) {
   Steps steps;
-  for (const graph::Node& node : graph.nodes) {
-    const graph::OpClass kind = graph::class_of(node.op);
+  for (const Node& node : graph.nodes) {
+    const auto kind = graph::class_of(node.op);
     steps.rounding += !only_moves(kind);
     steps.contracts |= multiplies(kind);
   }
@@ -93,9 +96,9 @@ struct Scaling {
   bool inexact = false;
 };
 
-Scaling scaling_of(const graph::Graph& graph) {
+Scaling scaling_of(const Graph& graph) {
   Scaling scaling;
-  for (const graph::Node& node : graph.nodes) {
+  for (const Node& node : graph.nodes) {
     if (!graph::is_scaling(node.op)) continue;
     scaling.any = true;
     scaling.inexact |= is_float(graph.tensor(node.inputs[0]).dtype);
@@ -104,7 +107,7 @@ Scaling scaling_of(const graph::Graph& graph) {
 }
 
 // Whether an input holds more digits than `type`.
-bool has_wider_inputs(const graph::Graph& graph, Dtype type) {
+bool has_wider_inputs(const Graph& graph, Dtype type) {
   return std::ranges::any_of(graph.inputs, [&](graph::TensorId input) {
     const Dtype dtype = graph.tensor(input).dtype;
     return is_float(dtype) && unit_roundoff(dtype) < unit_roundoff(type);
@@ -119,7 +122,7 @@ Limits limits_of(Dtype dtype) {
   return {dtype, std::numeric_limits<float>::max(), 0x1p-116};
 }
 
-Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
+Tolerance tolerance_of(const Graph& graph, Track track, int output) {
   const Dtype out = graph.tensor(graph.outputs[output]).dtype;
   if (!is_float(out)) return {.frobenius = HUGE_VAL, .absolute = 0.5};
   if (track == Track::tolerance) {
@@ -127,10 +130,10 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
     return {.frobenius = HUGE_VAL, .relative = allowed, .absolute = allowed};
   }
   const Steps steps = steps_of(graph);
-  const double root = std::sqrt(static_cast<double>(longest_sum(graph)));
+  const double root = std::sqrt(as_double(longest_sum(graph)));
   double sum = (4 + 4 * root) * kU32;
   const bool narrow_out = unit_roundoff(out) > kU32;
-  const std::optional<Dtype> type = kTrackTypes[static_cast<size_t>(track)];
+  const std::optional<Dtype> type = kTrackTypes[as_size(track)];
   Tolerance t;
   t.absolute = limits_of(out).step;
   if (!type && !narrow_out) {  // strict fp32
@@ -176,7 +179,7 @@ double frobenius_bound(const Comparison& seen, const Tolerance& tolerance, doubl
   if (seen.reference_squares <= 0) return bound;
   // Of numbers that small no kernel can keep more than the type has: 16-bit products of inputs
   // around 0.001 are such.
-  const auto elements = static_cast<double>(seen.compared);
+  const auto elements = as_double(seen.compared);
   return bound + tolerance.absolute * std::sqrt(elements / seen.reference_squares);
 }
 

@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
+#include "base/casts.h"
 
 namespace warploom::verify {
 namespace {
@@ -98,7 +100,7 @@ bool TracedThread::set(const Registers& wanted) const {
   fresh.cs = kCodeSegment;
   fresh.ss = kStackSegment;
   fresh.eflags = 0x202;  // interrupts are on, nothing else
-  fresh.orig_rax = static_cast<uint64_t>(-1);
+  fresh.orig_rax = as_uint64(-1);
   fresh.rip = wanted.instruction;
   fresh.rsp = wanted.stack;
   fresh.rdi = wanted.first;

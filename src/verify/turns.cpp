@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <utility>
+#include "base/casts.h"
 #include "base/error.h"
 #include "runtime/noise.h"
 #include "runtime/timing.h"
@@ -52,11 +53,11 @@ Result<Turns> believable_turns(const std::function<Result<Turns>()>& take, Refer
 }
 
 void take_figures(Verdict& verdict, const Turns& turns, uint64_t seed) {
-  const runtime::Samples& ours = turns.samples.front();
+  const auto& ours = turns.samples.front();
   verdict.median_us = ours.median_us;
   verdict.low_us = ours.low_us;
   verdict.high_us = ours.high_us;
-  verdict.samples = static_cast<int>(ours.us.size());
+  verdict.samples = as_int(ours.us.size());
   verdict.repeats = verdict.samples * ours.calls_per_sample;
   verdict.noise = turns.noise;
   if (turns.samples.size() < 2) return;

@@ -1,6 +1,7 @@
 // Verdicts as JSON: between processes, in the archive, and for programs that read --json.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
@@ -9,7 +10,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include "base/casts.h"
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "runtime/noise.h"
 #include "runtime/standing.h"
 #include "runtime/timing.h"
@@ -78,7 +81,7 @@ json to_json(const Verdict& verdict) {
     for (const char* key : {"error", "max_error", "worst_ratio"})
       hide_unknown(evidence, key, checked);
   }
-  const runtime::Ratio& ratio = verdict.speedup;
+  const auto& ratio = verdict.speedup;
   const bool compared = ratio.median > 0;
   out["speedup"] = compared ? json(ratio.median) : json();
   out["speedup_interval"] = compared ? json{ratio.low, ratio.high} : json();
@@ -114,7 +117,7 @@ bool counts_are_whole(const json& record, std::initializer_list<const char*> key
   return std::ranges::all_of(keys, [&](const char* key) {
     const auto at = record.find(key);
     if (at == record.end()) return true;
-    if (at->is_number_unsigned()) return at->get<uint64_t>() <= static_cast<uint64_t>(most);
+    if (at->is_number_unsigned()) return at->get<uint64_t>() <= as_uint64(most);
     return at->is_number_integer() && at->get<int64_t>() >= 0 && at->get<int64_t>() <= most;
   });
 }

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "runtime/compile.h"
 #include "verify/cell.h"
 #include "verify/channel.h"
@@ -38,7 +39,7 @@ constexpr std::array kFaults = {ErrorCode::kCandidateCrashed, ErrorCode::kCandid
                                 ErrorCode::kCandidateMemory};
 
 int serve(Channel& channel) {
-  Result<Setup> setup = setup_from_json(channel.receive(-1).value_or(json()));
+  auto setup = setup_from_json(channel.receive(-1).value_or(json()));
   const auto refuse = [&](const Error& error) {
     channel.send({{"error", to_json(error)}});
     return 1;
@@ -50,7 +51,7 @@ int serve(Channel& channel) {
   const bool on_gpu = setup->engine == Engine::cuda;
   if (!on_gpu) limit_data_without_group(memory_for_candidates());  // a driver reserves freely
   Judge judge(std::move(*setup), announce);
-  const Result<Ready> ready = judge.prepare();
+  const auto ready = judge.prepare();
   if (!ready) return refuse(ready.error());
   channel.send({{"ready", *ready}});
   while (auto line = channel.receive(-1)) {

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <string>
 #include <vector>
 #include "archive/archive.h"
 #include "archive_fixture.h"

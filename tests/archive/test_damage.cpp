@@ -17,6 +17,7 @@
 #include <ios>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 #include "archive/archive.h"

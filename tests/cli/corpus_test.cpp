@@ -1,6 +1,7 @@
 // Every candidate of tests/verify/corpus through the real program: cheats and wrong kernels are
 // refused by the code that their heads expect, controls are accepted. WARPLOOM_CORPUS_OUT names a
 // file for results.json with these verdicts in it, which docs/verification.md shows.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 #include "base/error.h"

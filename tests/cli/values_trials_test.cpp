@@ -25,6 +25,7 @@
 #include "graph/reference.h"
 #include "graph/track.h"
 #include "kernels/family.h"
+#include "kernels/trials.h"
 #include "onnx/load.h"
 #include "plan/fusion.h"
 #include "plan/link.h"

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
+#include "common/tensor_map.h"
 #include "emulator.h"
 #include "harness.h"
 #include "tensor_map.h"

@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <string>
 #include <vector>
 #include "emulator.h"
 #include "harness.h"

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <ctime>
 #include <vector>
+#include "common/tensor_map.h"
 #include "emulator.h"
 #include "harness.h"
 #include "tensor_map.h"

@@ -18,6 +18,7 @@
 #include "codegen/launch_list.h"
 #include "export/as_built.h"
 #include "export/delivery.h"
+#include "graph/builder.h"
 #include "graph/graph.h"
 #include "runtime/compile.h"
 

@@ -1,4 +1,5 @@
 // A bundle that somebody else made, or that was changed, is loaded right or refused.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 #include "../graph/builder.h"
@@ -13,6 +14,7 @@
 #include "codegen/launch_list.h"
 #include "export/bundle.h"
 #include "export/delivery.h"
+#include "graph/builder.h"
 #include "graph/graph.h"
 #include "runtime/bundle.h"
 #include "runtime/compilers.h"

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <string>
 #include "base/rendered.h"
 #include "export/bundle.h"
 

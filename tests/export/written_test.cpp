@@ -1,7 +1,15 @@
 // A bundle's folder is what `warploom optimize` writes for its plan, whatever its hashes say.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "export/as_written.h"
+#include "graph/graph.h"
 #include "runtime/plan_file.h"
 #include "small_bundle.h"
 

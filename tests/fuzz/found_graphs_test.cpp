@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "base/random.h"
 #include "fuzz/graph_case.h"
+#include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph_check.h"
 

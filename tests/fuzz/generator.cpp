@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 #include "base/dtype.h"
+#include "base/random.h"
 #include "fuzz/known.h"
 #include "fuzz/program.h"
 #include "tile/index.h"

@@ -30,6 +30,8 @@
 #include "graph/track.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
+#include "kernels/space_walk.h"
+#include "kernels/trials.h"
 #include "plan/fusion.h"
 #include "plan/link.h"
 #include "plan/region.h"

@@ -9,6 +9,7 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/random.h"
+#include "fuzz/generator.h"
 #include "fuzz/graph_case.h"
 #include "graph/graph.h"
 #include "graph/reference.h"

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 #include "base/dtype.h"
+#include "fuzz/generator.h"
 #include "graph/graph.h"
 
 namespace warploom::fuzz {

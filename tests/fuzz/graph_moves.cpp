@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 #include "base/dtype.h"
+#include "fuzz/generator.h"
 #include "graph/graph.h"
 #include "graph_maker.h"
 

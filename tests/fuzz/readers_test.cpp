@@ -3,6 +3,7 @@
 #include "readers/readers.h"
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include "base/file.h"

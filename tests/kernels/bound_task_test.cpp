@@ -8,6 +8,7 @@
 #include "codegen/launch_list.h"
 #include "graph/track.h"
 #include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "support/problems.h"
 #include "target/capabilities.h"

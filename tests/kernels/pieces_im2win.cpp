@@ -1,11 +1,23 @@
 // im2win_stage and im2win_kernel: where the elements of windows lie in a patch, against every one
 // of them; registers; and a convolution on the interpreter.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <tuple>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "kernels/family.h"
 #include "kernels/pieces/im2win_kernel.h"
+#include "kernels/pieces/im2win_stage.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/precision.h"
 #include "loopnest/triangle_nets.h"
 #include "pieces.h"
+#include "support/nets.h"
+#include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {
@@ -70,16 +82,21 @@ std::vector<Element> elements_of(const Im2winStage& stage) {
   return found;
 }
 
+// That one element of the window of the last output pixel lies where the patch has it.
+void expect_in_place(const Element& one, const Im2winStage& stage, int64_t stride) {
+  const int64_t row = one.plane * stage.rows + one.tap;
+  EXPECT_EQ(one.offset, row * stage.width + one.across);
+  const int64_t last_pixel =
+      (stage.tile_p - 1) * stride * stage.width + (stage.tile_q - 1) * stride;
+  const int64_t last = stage.first + last_pixel + one.offset;
+  EXPECT_LT(last, stage.planes * stage.rows * stage.width) << "a window leaves the patch";
+}
+
 void expect_elements_in_place(const Im2winStage& stage, int64_t stride) {
   std::set<std::tuple<int64_t, int64_t, int64_t>> seen;
   for (const Element& one : elements_of(stage)) {
     EXPECT_TRUE(seen.emplace(one.plane, one.tap, one.across).second);
-    const int64_t row = one.plane * stage.rows + one.tap;
-    EXPECT_EQ(one.offset, row * stage.width + one.across);
-    const int64_t last_pixel =
-        (stage.tile_p - 1) * stride * stage.width + (stage.tile_q - 1) * stride;
-    const int64_t last = stage.first + last_pixel + one.offset;
-    EXPECT_LT(last, stage.planes * stage.rows * stage.width) << "a window leaves the patch";
+    expect_in_place(one, stage, stride);
   }
   EXPECT_EQ(std::ssize(seen), stage.planes * stage.taps * stage.across);
   EXPECT_EQ(stage.move_x, stride);

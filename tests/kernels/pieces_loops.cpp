@@ -1,11 +1,25 @@
 // Pieces of kernels of loop nests (loop_*, scan_*): which roles axes have, where tiles lie, and
 // reductions, products and scans on the interpreter against FP64.
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/family.h"
 #include "kernels/pieces/loop_kernel.h"
 #include "kernels/pieces/loop_reduction.h"
 #include "kernels/pieces/loop_values.h"
 #include "pieces.h"
 #include "support/nets.h"
+#include "support/problems.h"
+#include "target/capabilities.h"
 
 namespace warploom::kernels::direct {
 namespace {

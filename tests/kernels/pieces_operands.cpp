@@ -1,13 +1,28 @@
 // Pieces that say in which types and order operands are read: precision, operand_packing,
 // fp16_split and window_order, against every element.
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/fp16_split.h"
 #include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/precision.h"
 #include "kernels/pieces/window_order.h"
 #include "loopnest/triangle_nets.h"
 #include "pieces.h"
+#include "support/nets.h"
+#include "support/problems.h"
+#include "target/capabilities.h"
+#include "tile/build.h"
+#include "tile/interpret.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,13 +1,31 @@
 // Pieces of kernels of rows (row_*): where tiles lie, what terms are bound to, and each way over a
 // row on the interpreter against FP64.
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <set>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/family.h"
 #include "kernels/pieces/row_chunked_softmax.h"
+#include "kernels/pieces/row_kernel.h"
 #include "kernels/pieces/row_ring.h"
 #include "kernels/pieces/row_split_squares.h"
+#include "kernels/pieces/row_terms.h"
+#include "kernels/pieces/row_tiles.h"
+#include "loopnest/row_reduction.h"
 #include "pieces.h"
 #include "row_nets.h"
+#include "support/nets.h"
+#include "support/problems.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {

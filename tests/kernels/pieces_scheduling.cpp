@@ -1,13 +1,28 @@
 // Pieces that say which CTA computes what, by enumeration: tile_scheduler and wgmma_tiles.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "kernels/config/configs.h"
+#include "kernels/family.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/tile_scheduler.h"
+#include "kernels/pieces/wgmma_product.h"
 #include "kernels/pieces/wgmma_tiles.h"
 #include "loopnest/triangle_nets.h"
 #include "pieces.h"
+#include "support/nets.h"
+#include "support/problems.h"
+#include "target/capabilities.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {

@@ -1,10 +1,24 @@
 // threads_kernel and epilogue: products by any GPU's threads, and what follows a sum, on the
 // interpreter against FP64.
 #include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/threads_kernel.h"
+#include "kernels/trials.h"
 #include "loopnest/triangle_nets.h"
 #include "pieces.h"
+#include "support/nets.h"
+#include "support/problems.h"
+#include "tile/build.h"
+#include "tile/interpret.h"
 
 namespace warploom::kernels {
 namespace {

@@ -2,10 +2,23 @@
 // shared memory.
 #include <gtest/gtest.h>
 #include <functional>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/precision.h"
 #include "kernels/pieces/wgmma_kernel.h"
 #include "kernels/pieces/wgmma_product.h"
+#include "kernels/trials.h"
 #include "loopnest/triangle_nets.h"
 #include "pieces.h"
+#include "support/problems.h"
 
 namespace warploom::kernels {
 namespace {

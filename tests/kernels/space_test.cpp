@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 #include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "graph/graph.h"
 #include "graph/track.h"

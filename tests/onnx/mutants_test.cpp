@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "damage.h"
 #include "graph/graph.h"
+#include "graph/naive.h"
 #include "graph/reference.h"
 #include "onnx/load.h"
 #include "support/paths.h"

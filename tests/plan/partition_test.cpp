@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -21,12 +22,14 @@
 #include "base/random.h"
 #include "codegen/launch_list.h"
 #include "codegen/memory_plan.h"
+#include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "graph/track.h"
 #include "kernels/family.h"
 #include "plan/fusion.h"
 #include "plan/link.h"
+#include "plan/plan.h"
 #include "plan/region.h"
 #include "target/capabilities.h"
 

@@ -7,6 +7,7 @@
 #include "../graph/builder.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/family.h"

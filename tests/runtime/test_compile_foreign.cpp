@@ -1,6 +1,7 @@
 // Foreign text and its compiler: what a text may not have it do, and what honest text may.
 #include <gtest/gtest.h>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 #include "base/error.h"

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include "base/error.h"
 #include "base/file.h"
 #include "runtime/compilers.h"

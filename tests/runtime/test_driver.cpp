@@ -1,3 +1,4 @@
+#include <string>
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "fixtures.h"

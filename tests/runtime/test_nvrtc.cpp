@@ -2,6 +2,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <string>
 #include <vector>
 #include "base/error.h"
 #include "base/file.h"

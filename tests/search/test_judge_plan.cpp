@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <deque>
 #include <span>
+#include <string>
 #include <vector>
 #include "../graph/builder.h"
 #include "../verify/fake_kernels.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"
+#include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "graph/track.h"
@@ -25,6 +27,7 @@
 #include "search/task.h"
 #include "search/tuning_session.h"
 #include "target/capabilities.h"
+#include "verify/fake_kernels.h"
 #include "verify/setup.h"
 
 namespace warploom::search {

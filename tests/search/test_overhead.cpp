@@ -20,6 +20,7 @@
 #include <ratio>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 #include "../graph/builder.h"
 #include "archive/archive.h"
@@ -27,8 +28,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "codegen/launch_list.h"
+#include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph/track.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"

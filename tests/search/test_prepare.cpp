@@ -18,6 +18,7 @@
 #include "search/search_strategy.h"
 #include "target/capabilities.h"
 #include "verify/evaluator.h"
+#include "verify/fake_kernels.h"
 #include "verify/setup.h"
 
 namespace warploom::search {

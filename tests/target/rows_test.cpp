@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <set>
+#include <string>
 #include <string_view>
 #include "base/error.h"
 #include "layout/tv_layout.h"

@@ -12,6 +12,7 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/random.h"
 #include "base/value_op.h"
 #include "examples.h"
 #include "tile/build.h"

@@ -1,6 +1,7 @@
 // What the blocks of a cluster and of a grid share: multicast, peers, flags, sums.
 #include <gtest/gtest.h>
 #include "base/dtype.h"
+#include "tile/build.h"
 #include "tile/index.h"
 #include "tile/program.h"
 #include "verify_fixture.h"

@@ -1,4 +1,5 @@
 #include <memory>
+#include <string>
 #include "base/error.h"
 #include "cases.h"
 #include "codegen/launch_list.h"

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/rendered.h"
+#include "base/value_op.h"
 #include "cases.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"

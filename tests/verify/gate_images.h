@@ -1,5 +1,6 @@
 // Images for tests of the gate: compiled from tiny texts as candidates are, and changed by hand.
 #pragma once
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <cstring>
 #include <functional>

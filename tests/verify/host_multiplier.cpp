@@ -4,6 +4,7 @@
 #include <optional>
 #include <thread>
 #include <vector>
+#include "verify/channel.h"
 #include "verify/gpu_products.h"
 #include "verify/peer.h"
 

@@ -7,10 +7,12 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include "base/error.h"
 #include "base/file.h"
 #include "cpu/pool.h"
 #include "runtime/compilers.h"
 #include "verify/cell.h"
+#include "verify/shared_memory.h"
 
 namespace warploom::verify {
 namespace {

@@ -4,8 +4,11 @@
 #include <unistd.h>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
+#include "base/error.h"
 #include "verify/channel.h"
 #include "verify/evaluator.h"
 

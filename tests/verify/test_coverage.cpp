@@ -1,9 +1,25 @@
 // Which families hold for a graph, what they draw, and how special values are compared.
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
 #include "../graph/builder.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/builder.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "graph/track.h"
 #include "verify/coverage.h"
+#include "verify/inputs.h"
 #include "verify/rare_errors.h"
 #include "verify/tolerance.h"
 

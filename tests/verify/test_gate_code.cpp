@@ -1,8 +1,15 @@
 // What the gate says of instructions: each refused one alone, in an image that is honest otherwise.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <ostream>
+#include <string>
+#include <vector>
 #include "gate_images.h"
+#include "verify/elf_file.h"
 
 namespace warploom::verify {
 namespace {

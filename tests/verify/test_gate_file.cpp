@@ -1,6 +1,15 @@
 // What the gate says of the tables of a candidate's file.
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <ostream>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 #include "base/random.h"
 #include "gate_images.h"
 

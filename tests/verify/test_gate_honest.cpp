@@ -1,12 +1,22 @@
 // What the gate must let pass: kernels of people and of every CPU family, for several machines.
 #include <gtest/gtest.h>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include "../graph/builder.h"
 #include "../support/paths.h"
+#include "base/dtype.h"
+#include "codegen/launch_list.h"
 #include "gate_images.h"
+#include "graph/builder.h"
 #include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "kernels/space_walk.h"
+#include "support/paths.h"
+#include "target/capabilities.h"
 
 namespace warploom::verify {
 namespace {

@@ -1,17 +1,25 @@
 // The gate of GPU kernels, without a GPU: what NVRTC or nvcc makes of the corpus, of kernels of our
 // own, and of one that reads each special register.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
+#include "base/error.h"
 #include "base/file.h"
+#include "codegen/launch_list.h"
 #include "kernels/lower.h"
 #include "runtime/compilers.h"
 #include "support/paths.h"
 #include "target/capabilities.h"
 #include "tile/print.h"
+#include "verify/elf_file.h"
 #include "verify/gpu_gate.h"
 #include "verify/ptx_check.h"
 #include "verify/ptx_text.h"

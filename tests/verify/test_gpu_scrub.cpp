@@ -1,10 +1,19 @@
 // What a GPU keeps between launches, and that the scrub leaves none of it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <iostream>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "codegen/launch_list.h"
+#include "runtime/compile.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
 #include "verify/gpu_gate.h"
 #include "verify/gpu_scrub.h"
 

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "codegen/launch_list.h"
+#include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "graph/track.h"

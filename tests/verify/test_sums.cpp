@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "graph/projection.h"
 #include "verify/inputs.h"
 #include "verify/tolerance.h"
 

@@ -11,10 +11,13 @@
 #include <string_view>
 #include <system_error>
 #include <vector>
+#include "base/casts.h"
 #include "base/hash.h"
 
 namespace warploom::kernels {
 namespace {
+using nlohmann::json;
+
 bool lists(std::string_view words, std::string_view word) {
   while (!words.empty()) {
     const size_t end = std::min(words.find(' '), words.size());
@@ -27,11 +30,11 @@ bool lists(std::string_view words, std::string_view word) {
 
 std::string FieldInfo::text_of(int64_t value) const {
   const bool is_word = value >= 0 && value < std::ssize(words);
-  return is_word ? std::string(words[static_cast<size_t>(value)]) : std::to_string(value);
+  return is_word ? std::string(words[as_size(value)]) : std::to_string(value);
 }
 
-nlohmann::json FieldInfo::json_of(int64_t value) const {
-  return words.empty() ? nlohmann::json(value) : nlohmann::json(text_of(value));
+json FieldInfo::json_of(int64_t value) const {
+  return words.empty() ? json(value) : json(text_of(value));
 }
 
 std::optional<int64_t> FieldInfo::value_of(std::string_view text) const {
@@ -89,8 +92,8 @@ bool operator==(const KernelConfig& a, const KernelConfig& b) {
   return true;
 }
 
-nlohmann::json to_json(const KernelConfig& config) {
-  nlohmann::json fields = nlohmann::json::object();
+json to_json(const KernelConfig& config) {
+  json fields = json::object();
   for (size_t i = 0; i < config.size(); ++i) {
     const FieldInfo& info = config.field(i);
     fields[std::string(info.name)] = info.json_of(config.get(i));

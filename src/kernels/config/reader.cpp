@@ -113,7 +113,7 @@ Result<KernelConfig> config_of(const RawConfig& raw, const ConfigType& type) {
   for (const auto& [name, text] : raw.fields) {
     const auto index = type.find(name);
     if (!index) {
-      const std::vector<std::string> names = type.names();
+      const auto names = type.names();
       return fail({ErrorCode::kScheduleIllegal, "the family has no field of this name", raw.family,
                    fmt::format("{}", fmt::join(names, ", ")), name,
                    did_you_mean(name, names, kSeeFields)});

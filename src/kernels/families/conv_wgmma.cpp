@@ -8,7 +8,9 @@
 #include <memory>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
+#include "codegen/launch_list.h"
 #include "kernels/config/configs.h"
 #include "kernels/config/constraints.h"
 #include "kernels/config/kernel_config.h"
@@ -100,7 +102,7 @@ class ConvWgmma final : public WgmmaFamily {
   // The kernel's constraint by this family's fields; of a tile tile_p says where it lies.
   static FailedConstraint of_table(const FailedConstraint& one) {
     FailedConstraint out = one;
-    out.fields = {static_cast<size_t>(Field::tile_p)};
+    out.fields = {as_size(Field::tile_p)};
     for (const size_t field : one.fields) {
       const auto& name = MatmulWgmmaConfig::type().fields[field].name;
       if (const auto same = Table::type().find(name)) out.fields.push_back(*same);

@@ -13,10 +13,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/value_op.h"
@@ -287,7 +289,7 @@ LoopKernelOptions options_of(const LoopNestTiling& tiling, const DirectConfig& c
   options.block_k = config.block_k;
   if (tiling.scanned) options.ctas_per_scan = config.ctas_per_scan;
   options.nontemporal_store = config.nontemporal_store;
-  if (capabilities.gpu) options.warps = static_cast<int>(config.warps);
+  if (capabilities.gpu) options.warps = as_int(config.warps);
   return options;
 }
 

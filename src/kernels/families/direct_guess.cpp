@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+#include "base/casts.h"
 #include "kernels/config/configs.h"
 #include "kernels/families/direct.h"
 #include "kernels/family.h"
@@ -19,15 +20,14 @@ class Guess {
         nest_(tiling.nest),
         s_(config),
         capabilities_(capabilities),
-        lanes_(static_cast<double>(capabilities.lanes())) {
-    for (const int64_t extent : tile_of(tiling, config))
-      tile_.push_back(static_cast<double>(extent));
+        lanes_(as_double(capabilities.lanes())) {
+    for (const int64_t extent : tile_of(tiling, config)) tile_.push_back(as_double(extent));
   }
 
   double cycles() const {
     constexpr double kTask = 30;  // to hand one out
     double task = is_product(tiling_, s_) ? cycles_of_product() : cycles_of_values();
-    if (is_row_by_row(tiling_, s_)) task *= static_cast<double>(s_.tile_y);
+    if (is_row_by_row(tiling_, s_)) task *= as_double(s_.tile_y);
     return std::ceil(count(false) / capabilities_.num_sms) * (task + kTask);
   }
 
@@ -36,12 +36,11 @@ class Guess {
   double count(bool walked) const {
     std::vector<double> taken = tile_;  // by a task
     if (is_product(tiling_, s_) && tiling_.roles.z)
-      taken[*tiling_.roles.z] = static_cast<double>(s_.rows_per_product);
-    if (is_row_by_row(tiling_, s_)) taken[*tiling_.roles.y] = static_cast<double>(s_.tile_y);
+      taken[*tiling_.roles.z] = as_double(s_.rows_per_product);
+    if (is_row_by_row(tiling_, s_)) taken[*tiling_.roles.y] = as_double(s_.tile_y);
     double product = 1;
     for (size_t a = 0; a < taken.size(); ++a)
-      if (tiling_.is_walked(a) == walked)
-        product *= std::ceil(static_cast<double>(nest_.axes[a]) / taken[a]);
+      if (tiling_.is_walked(a) == walked) product *= std::ceil(as_double(nest_.axes[a]) / taken[a]);
     return product;
   }
 
@@ -49,9 +48,9 @@ class Guess {
     const LoopNestTiling::Product& product = *tiling_.product;
     const double m = tile_[*tiling_.roles.y];
     const double x = tile_[*tiling_.roles.x];
-    const double rows = static_cast<double>(s_.rows_per_product);
-    const double taps = static_cast<double>(product.taps);
-    const double deep = taps > 1 ? taps : static_cast<double>(s_.block_k);
+    const double rows = as_double(s_.rows_per_product);
+    const double taps = as_double(product.taps);
+    const double deep = taps > 1 ? taps : as_double(s_.block_k);
     const double vectors = std::ceil(x * rows / lanes_);
     const double cycles_a_vector = product.b.in_bounds ? 2 : 4;
     const double copied = std::ceil(x / lanes_) * cycles_a_vector + 1;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "kernels/config/configs.h"
@@ -157,7 +158,7 @@ bool is_large(const std::vector<LoopNestTiling>& tilings) {
   double bytes = 0;
   for (const LoopNestTiling& tiling : tilings)
     for (const LoopNest::Output& output : tiling.nest.outputs)
-      bytes += 4 * static_cast<double>(graph::element_count(output.place.shape));
+      bytes += 4 * as_double(graph::element_count(output.place.shape));
   return bytes > kCaches;
 }
 }  // namespace warploom::kernels::direct

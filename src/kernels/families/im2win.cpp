@@ -11,6 +11,7 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "kernels/config/configs.h"
 #include "kernels/config/constraints.h"
 #include "kernels/config/kernel_config.h"

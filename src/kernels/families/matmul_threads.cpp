@@ -10,12 +10,16 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/track.h"
 #include "kernels/config/configs.h"
 #include "kernels/config/constraints.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
+#include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/precision.h"
 #include "kernels/pieces/promotion.h"
 #include "kernels/pieces/threads_kernel.h"
@@ -108,7 +112,7 @@ template <Config Table> class MatmulThreads final : public Family {
   }
 
   size_t layout_candidate(const KernelConfig& config) const override {
-    return static_cast<size_t>(config.as<Table>().layout_candidate);
+    return as_size(config.as<Table>().layout_candidate);
   }
 
   Result<Programs> programs(const KernelConfig& config) const override {

@@ -3,11 +3,14 @@
 // Where rows of the result are reduced behind the sums (softmax, norms), the CTAs of a cluster hold
 // whole rows, beside each other.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>
 #include <utility>
+#include "base/casts.h"
 #include "base/dtype.h"
+#include "codegen/launch_list.h"
 #include "kernels/config/configs.h"
 #include "kernels/config/constraints.h"
 #include "kernels/config/kernel_config.h"
@@ -158,7 +161,7 @@ class MatmulWgmma final : public WgmmaFamily {
   // Whether multiplying takes longer than measuring the operands' rows before, some 10 µs.
   bool enough_for_is_fp16_split() const {
     double flops = 2;
-    for (const int64_t size : product_.c.nest.axes) flops *= static_cast<double>(size);
+    for (const int64_t size : product_.c.nest.axes) flops *= as_double(size);
     return flops > 2e9;
   }
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/track.h"
@@ -71,8 +72,8 @@ class RowwiseCpu final : public Family {
   // Cycles: memory or L2 traffic and arithmetic, the overhead of chunks and rows, and idle cores.
   double guess(const KernelConfig& config) const override {
     const auto& s = config.as<CpuRowwiseConfig>();
-    const auto count = static_cast<double>(s.rows_per_task);
-    const auto rows = static_cast<double>(rows_.row_count());
+    const auto count = as_double(s.rows_per_task);
+    const auto rows = as_double(rows_.row_count());
     const double tasks = std::ceil(rows / count);
     // A task's first and last passes share their loop with no other, and at the end cores wait for
     // each other's last task.
@@ -155,13 +156,13 @@ class RowwiseCpu final : public Family {
 
   double cycles_of_row(const CpuRowwiseConfig& s) const {
     constexpr double kCaches = 32e6;  // bytes
-    const auto chunk = static_cast<double>(s.chunk);
-    const auto last = static_cast<double>(rows_.size(rows_.row.back()));
-    const auto size = static_cast<double>(rows_.row_size());
+    const auto chunk = as_double(s.chunk);
+    const auto last = as_double(rows_.size(rows_.row.back()));
+    const auto size = as_double(rows_.row_size());
     const double chunks = std::ceil(last / chunk) * size / last;
     const double padded = chunks * chunk;
-    const bool large = static_cast<double>(rows_.row_count()) * size * 8 > kCaches;
-    const double vectors = padded / static_cast<double>(capabilities_.lanes());
+    const bool large = as_double(rows_.row_count()) * size * 8 > kCaches;
+    const double vectors = padded / as_double(capabilities_.lanes());
     const double computed = vectors * cycles_of_vector(s) + chunks * 60 + 60;
     const double moved = size * bytes_an_element(s, large) / (large ? 3.0 : 10.0);
     return std::max(computed, moved);

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "kernels/config/configs.h"
@@ -123,7 +125,7 @@ class RowwiseGpu final : public Family {
     const int64_t groups = tiles.row_groups();
     int64_t workers = groups;
     if (takes_turns) workers = std::clamp<int64_t>(groups_at_once(s), 1, groups);
-    tiles.b.grid(workers * s.ctas_per_row).warps(static_cast<int>(s.warps));
+    tiles.b.grid(workers * s.ctas_per_row).warps(as_int(s.warps));
     if (exchanges_in_memory(s))
       tiles.b.cooperative();
     else if (s.ctas_per_row > 1)
@@ -172,7 +174,7 @@ class RowwiseGpu final : public Family {
     int64_t values = 0;  // a thread, of what passes keep in registers
 
     Tile(const RowReduction& rows, const RowwiseConfig& s) {
-      const std::vector<int64_t> extent = extents_of(rows, s);
+      const auto extent = extents_of(rows, s);
       for (const size_t axis : rows.dims) {
         elements *= extent[axis];
         const int64_t ctas = axis == rows.row.back() ? s.ctas_per_row : 1;
@@ -315,7 +317,7 @@ class RowwiseGpu final : public Family {
     return options;
   }
 
-  size_t buffered_load() const { return static_cast<size_t>(*loads_that_fill_tiles_.begin()); }
+  size_t buffered_load() const { return as_size(*loads_that_fill_tiles_.begin()); }
 
   RowReduction rows_;
   std::set<int> loads_that_fill_tiles_ = loads_that_fill_tiles(rows_);

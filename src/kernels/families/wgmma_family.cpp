@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
-#include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -78,9 +78,9 @@ void WgmmaFamily::split(Programs& out, const Contraction& sides, const Prepared&
   const auto outer = product_.outer_axes();
   const int64_t batch = outer.second;
   Access parts{.name = "parts", .shape = {s.split_k * batch}};
-  const std::vector<size_t> tiled = axes_of({product_.second_pixels, c.row, c.column});
+  const auto tiled = axes_of({product_.second_pixels, c.row, c.column});
   for (const size_t axis : tiled) parts.shape.push_back(c.nest.axes[axis]);
-  graph::Shape padded = parts.shape;
+  auto padded = parts.shape;
   padded.back() = round_up(padded.back(), 4);
   parts.strides = graph::strides_of(padded);
   const int64_t elements = parts.shape[0] * parts.strides[0];
@@ -100,14 +100,14 @@ void WgmmaFamily::split(Programs& out, const Contraction& sides, const Prepared&
   Contraction part = sides;
   part.nest.axes.push_back(s.split_k);
   const Access place = parts_along(c.nest.axes.size());
-  part.nest.outputs = {{static_cast<int>(sides.sum), place}};
+  part.nest.outputs = {{as_int(sides.sum), place}};
   WgmmaKernel(product_, part, a, b, s).add_to(out);
   // The same nest with parts in the place of products and of k, in a fixed order.
   const size_t k = *c.channel;
   LoopNest sum = c.nest;
   for (const size_t axis : c.k) sum.axes[axis] = axis == k ? s.split_k : 1;
   const size_t product = at(sum.values[c.sum].operands[0]);
-  const int load = static_cast<int>(sum.loads.size());
+  const int load = as_int(sum.loads.size());
   sum.values[product] = {.kind = Expr::Kind::load, .load = load};
   sum.loads.push_back(parts_along(k));
   direct::add_program(out, "sum_parts", std::move(sum), 4, 256, capabilities_);

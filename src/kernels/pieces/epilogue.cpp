@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "kernels/kernel_builder.h"
@@ -22,6 +23,8 @@
 
 namespace warploom::kernels {
 namespace {
+using tile::Tile;
+
 template <class Uses>
 std::vector<int64_t> shape_of(const TileCoord& tile, const std::vector<size_t>& axes, size_t rows,
                               const Uses& uses) {
@@ -40,9 +43,9 @@ TensorId load_beside(KernelBuilder& draft, const Contraction& c, const std::stri
   std::string global = name;
   global[0] = static_cast<char>(std::toupper(name[0]));
   const auto uses = [&](size_t axis) { return access.uses(axis); };
-  const std::vector<int64_t> shape = shape_of(tile, axes, rows, uses);
+  const auto shape = shape_of(tile, axes, rows, uses);
   const TensorId x = draft.reg(name + set, access.dtype, shape);
-  const tile::Tile from = TensorTile(draft, global, c.nest, access, axes).at(tile);
+  const Tile from = TensorTile(draft, global, c.nest, access, axes).at(tile);
   draft.b.copy(from, draft.b.all(x), access.padding_value);
   return x;
 }
@@ -63,7 +66,7 @@ class BehindTheSum {
         rows_(rows),
         ctas_(ctas),
         sets_{acc},
-        made_{{static_cast<int>(c_.sum), acc}} {}
+        made_{{as_int(c_.sum), acc}} {}
 
   void load_operands() {
     for (const int operand : epilogue_of(c_).value_or(std::vector<int>{})) {
@@ -84,7 +87,7 @@ class BehindTheSum {
     const bool is_sum = c_.reductions.empty() && at(output.value) == c_.sum;
     if (is_sum && t_.dtype_of(acc) == output.place.dtype) return acc;
     const auto uses = [&](size_t axis) { return output.place.uses(axis); };
-    const std::vector<int64_t> shape = shape_of(tile_, axes_, rows_, uses);
+    const auto shape = shape_of(tile_, axes_, rows_, uses);
     const TensorId result = draft_.reg("result", output.place.dtype, shape);
     t_.map(result, value_of(output.value));
     return result;
@@ -152,7 +155,7 @@ class BehindTheSum {
     const Value kept = within_row(value_of(step.kept), reduction.op);
     if (step.set == sets_.size()) {
       const auto all = [](size_t) { return true; };
-      const std::vector<int64_t> shape = shape_of(tile_, axes_, rows_, all);
+      const auto shape = shape_of(tile_, axes_, rows_, all);
       sets_.push_back(draft_.reg(fmt::format("kept{}", step.set), Dtype::f32, shape));
     }
     const TensorId set = sets_[step.set];
@@ -163,7 +166,7 @@ class BehindTheSum {
     const TensorId total = row_register(fmt::format("total{}", step.reduction));
     t_.reduce(total, set, 1, op);
     if (ctas_ > 1) t_.cluster_reduce(total, op);
-    made_[static_cast<int>(step.reduction)] = total;
+    made_[as_int(step.reduction)] = total;
   }
 
   KernelBuilder& draft_;
@@ -188,7 +191,7 @@ void store(KernelBuilder& draft, const Contraction& c, TensorId acc, const TileC
   behind.load_operands();
   behind.reduce_rows();
   const TensorId result = behind.result();
-  const tile::Tile destination = TensorTile(draft, "C", c.nest, place, axes, true).at(tile);
+  const Tile destination = TensorTile(draft, "C", c.nest, place, axes, true).at(tile);
   if (staging >= 0) t.copy(t.all(result), t.all(staging));
   const TensorId source = staging < 0 ? result : staging;
   const auto write = [&] { t.copy(t.all(source), destination); };

@@ -1,7 +1,16 @@
 // Scales: of the blocks that a stage's products are of, and of the rows and columns of fp16x3
 // products.
+#include <cstddef>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/value_op.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/fp16_split.h"
+#include "tile/build.h"
 
 namespace warploom::kernels {
 std::vector<TensorId> load_scales(KernelBuilder& draft, const Contraction& c,

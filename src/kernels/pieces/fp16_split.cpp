@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "graph/graph.h"
@@ -23,6 +24,8 @@
 
 namespace warploom::kernels::fp16_split {
 namespace {
+using tile::ReduceOp;
+
 // of a tile
 constexpr int64_t kElements = 8192;
 constexpr int64_t kWarps = 8;
@@ -31,7 +34,7 @@ constexpr int64_t kWarps = 8;
 int add_row_scale(LoopNest& nest, int load) {
   const auto add = [&](Expr value) {
     nest.values.push_back(std::move(value));
-    return static_cast<int>(nest.values.size()) - 1;
+    return as_int(nest.values.size()) - 1;
   };
   const auto apply = [&](ValueOp op, std::vector<int> operands) {
     return add({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
@@ -85,7 +88,7 @@ Access measure_amax(Family::Programs& out, const std::string& name,
   const int64_t wide = std::min<int64_t>(power_of_two_above(axes[fast]), longest);
   tile.extent[fast] = wide;
   if (other) tile.extent[*other] = std::min(power_of_two_above(axes[*other]), kElements / wide);
-  const std::vector<size_t> tiled = axes_of({other, fast});
+  const auto tiled = axes_of({other, fast});
 
   KernelBuilder draft("measure_" + name);
   auto& t = draft.b;
@@ -124,11 +127,11 @@ Access measure_amax(Family::Programs& out, const std::string& name,
     if (!is_over(tiled[d])) continue;
     shape[d] = 1;
     const TensorId less = draft.reg(fmt::format("most{}", d), Dtype::f32, shape);
-    t.reduce(less, whole, static_cast<int>(d), tile::ReduceOp::max);
+    t.reduce(less, whole, as_int(d), ReduceOp::max);
     whole = less;
   }
   tile::Copy copy{t.all(whole), M.at(tile)};
-  copy.combine = tile::ReduceOp::max;
+  copy.combine = ReduceOp::max;
   t.add(std::move(copy));
   draft.finish(out);
   return most;

@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/config/configs.h"
 #include "kernels/family.h"
@@ -16,8 +19,10 @@
 
 namespace warploom::kernels {
 namespace {
+using tile::Tile;
+
 constexpr int64_t kGroup = 8;  // rows of tiles taken together
-}
+}  // namespace
 
 int im2win_registers(int64_t num_math_warpgroups) {
   switch (num_math_warpgroups) {
@@ -46,10 +51,10 @@ Im2winKernel::Im2winKernel(const Im2winProduct& product, const Im2winStage& stag
 
 void Im2winKernel::add_to(Family::Programs& out) {
   const int64_t math = s_.num_math_warpgroups;
-  const int warps = static_cast<int>(4 + 4 * math);
+  const int warps = as_int(4 + 4 * math);
   t_.grid(workers_ * s_.cluster_m).cluster(s_.cluster_m).warps(warps);
   add_tensors();
-  const int consumer_warps = static_cast<int>(4 * math / own_);
+  const int consumer_warps = as_int(4 * math / own_);
   const int registers = math > 1 ? im2win_registers(math) : 0;
   t_.roles([&] {
     t_.role("producer", 4, math > 1 ? 32 : 0, [&] { produce(); });
@@ -65,13 +70,13 @@ void Im2winKernel::add_to(Family::Programs& out) {
 void Im2winKernel::add_tensors() {
   Access input = product_.input();
   input.at[*product_.x].begin = stage_.begin;
-  const std::vector<size_t> axes = axes_of({c_.channel, product_.filter_rows, c_.window});
+  const auto axes = axes_of({c_.channel, product_.filter_rows, c_.window});
   input_.emplace(draft_, "A", c_.nest, input, axes);
   const std::vector<int64_t> patch = {stage_.planes * stage_.rows, stage_.width};
   for (int64_t i = 0; i < own_; ++i)
     patches_.push_back(t_.shared(draft_.name("patch", i), Dtype::f32, patch));
   add_weights();
-  const int stages = static_cast<int>(s_.stages);
+  const int stages = as_int(s_.stages);
   for (int64_t i = 0; i < own_; ++i) {
     const std::string name = draft_.name("ring", i);
     patch_stages_.push_back(t_.pipeline(name, stages, {patches_[at(i)]}));
@@ -98,12 +103,12 @@ void Im2winKernel::add_weights() {
   }
 }
 
-tile::Tile Im2winKernel::patch_of(TileCoord tile, const Index& k) const {
+Tile Im2winKernel::patch_of(TileCoord tile, const Index& k) const {
   const TileCoord taken(c_.nest,
                         {{c_.channel, stage_.planes}, {product_.filter_rows, stage_.taps}});
   tile.extent = taken.extent;
   tile.place(c_.nest, axes_of({c_.channel, product_.filter_rows}), k);
-  tile::Tile box = input_->at(tile);
+  Tile box = input_->at(tile);
   box.extent.back() = stage_.width;
   box.step.clear();
   if (product_.y) box.extent.end()[-2] = stage_.rows;
@@ -130,7 +135,7 @@ void Im2winKernel::fetch_weights(const Index& row) {
   const char* along = shared ? "x" : "";
   t_.produce(beside_, [&] {
     for (size_t i = 0; i < from_.size(); ++i) {
-      const tile::Tile from = t_.tile(from_[i], {row, 0}, {weight_rows_, stage_.depth});
+      const Tile from = t_.tile(from_[i], {row, 0}, {weight_rows_, stage_.depth});
       t_.multicast(from, t_.all(weights_[i]), along);
     }
   });

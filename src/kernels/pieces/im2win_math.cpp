@@ -146,7 +146,7 @@ void Im2winMath::add_products(const Index& k) {
 
 void Im2winMath::add_product(TensorId x, size_t weights, const Index& k) {
   const Index row = kernel_.s_.weights_stationary ? k * n_ : Index(0);
-  const tile::Tile factor = t_.tile(kernel_.weights_[weights], {row, 0}, {n_, stage_.depth});
+  const auto factor = t_.tile(kernel_.weights_[weights], {row, 0}, {n_, stage_.depth});
   t_.mma(part_, t_.all(x), factor, false, true);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "kernels/config/configs.h"
@@ -14,6 +15,7 @@
 #include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/precision.h"
 #include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
 #include "tile/build.h"
@@ -155,7 +157,7 @@ TensorId Im2winStage::windows(tile::Builder& t, TensorId patch, const std::strin
     shape.push_back(term.extent);
     strides.push_back(term.stride);
   }
-  return t.as_strided(name, patch, static_cast<int>(first), shape, strides);
+  return t.as_strided(name, patch, as_int(first), shape, strides);
 }
 
 Prepared Im2winStage::pack_weights(Family::Programs& out, const Capabilities& capabilities) const {

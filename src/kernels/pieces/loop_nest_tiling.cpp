@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "kernels/kernel_builder.h"
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
@@ -19,8 +20,7 @@ bool has_one_level(const LoopNest& nest, const std::vector<bool>& reduced) {
   const Expr* first = nullptr;
   for (size_t v = 0; v < nest.values.size(); ++v) {
     const Expr& value = nest.values[v];
-    for (const int operand : value.operands)
-      behind[v] = behind[v] || behind[static_cast<size_t>(operand)];
+    for (const int operand : value.operands) behind[v] = behind[v] || behind[as_size(operand)];
     if (value.kind == Kind::reduce) {
       if (behind[v] || (first && first->axes != value.axes)) return false;
       first = &value;

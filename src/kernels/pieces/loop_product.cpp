@@ -14,6 +14,7 @@
 
 namespace warploom::kernels::direct {
 using promotion::Overflow;
+using tile::Tile;
 
 LoopProduct::LoopProduct(LoopTile& tile)
     : t_(tile),
@@ -29,8 +30,8 @@ void LoopProduct::add_to(TensorId sum, const std::vector<bool>& varies) {
   const int64_t taps = product_.taps;
   const int64_t blocks = ceil_div(nest.axes[product_.k], block_k_);
   // Dimensions of the sum come behind those of A's tiles, and before those of B's.
-  std::vector<size_t> a_axes = t_.axes();
-  std::vector<size_t> b_axes = t_.axes();
+  auto a_axes = t_.axes();
+  auto b_axes = t_.axes();
   a_axes.push_back(product_.k);
   b_axes.insert(b_axes.begin(), product_.k);
   const TensorTile from_a(t_.draft, "A", nest, product_.a, a_axes);
@@ -44,7 +45,7 @@ void LoopProduct::add_to(TensorId sum, const std::vector<bool>& varies) {
   if (compensates) b_.fill(part, 0);
   b_.for_("k", first, last, 1, [&](const Index& k) {
     t_.move_to(product_.k, k * block_k_);
-    tile::Tile rows_of_a = from_a.at(t_.at());
+    Tile rows_of_a = from_a.at(t_.at());
     rows_of_a.extent.back() = block_k_ * taps;
     b_.copy(std::move(rows_of_a), b_.all(a));
     for_each_tap(0, 0, [&](const Index& tap) { copy_windows(w, from_b, tap); });
@@ -62,7 +63,7 @@ void LoopProduct::copy_windows(TensorId to, const TensorTile& from, const Index&
   t_.for_each_row([&](const Index& row) {
     TileCoord block = t_.at();
     block.extent[product_.k] = block_k_;
-    const tile::Tile place = b_.tile(to, {0, tap, row * x_}, {block_k_, 1, x_});
+    const Tile place = b_.tile(to, {0, tap, row * x_}, {block_k_, 1, x_});
     b_.copy(from.at(block), place, product_.b.padding_value);
   });
 }
@@ -74,8 +75,8 @@ void LoopProduct::multiply(TensorId to, TensorId a, TensorId b) {
     return;
   }
   b_.for_("c", 0, block_k_, 1, [&](const Index& c) {
-    const tile::Tile taps_of_a = b_.tile(a, {0, c * taps}, {m_, taps});
-    const tile::Tile taps_of_b = b_.tile(b, {c, 0, 0}, {1, taps, n_});
+    const Tile taps_of_a = b_.tile(a, {0, c * taps}, {m_, taps});
+    const Tile taps_of_b = b_.tile(b, {c, 0, 0}, {1, taps, n_});
     b_.mma(to, taps_of_a, taps_of_b);
   });
 }

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "kernels/kernel_builder.h"
@@ -16,6 +18,7 @@
 #include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 #include "tile/build.h"
+#include "tile/index.h"
 
 namespace warploom::kernels::direct {
 namespace {
@@ -31,8 +34,7 @@ LoopReduction::LoopReduction(LoopTile& tile, LoopValues& values)
   for (size_t v = nest_.values.size(); v-- > 0;) {
     const bool is_reduction = nest_.values[v].kind == Kind::reduce;
     if (!operands_[v] && !is_reduction) continue;
-    for (const int operand : nest_.values[v].operands)
-      operands_[static_cast<size_t>(operand)] = true;
+    for (const int operand : nest_.values[v].operands) operands_[as_size(operand)] = true;
   }
   for (size_t v = 0; v < nest_.values.size(); ++v)
     if (nest_.values[v].kind == Kind::reduce) reductions_.push_back(v);
@@ -56,7 +58,7 @@ bool LoopReduction::varies_in_loops(size_t value) const {
 
 std::vector<bool> LoopReduction::accumulated(size_t reduction) const {
   const Expr& value = nest_.values[reduction];
-  std::vector<bool> varies = nest_.value(value.operands[0]).varies;
+  auto varies = nest_.value(value.operands[0]).varies;
   for (const size_t axis : value.axes) varies[axis] = true;
   return varies;
 }
@@ -149,13 +151,13 @@ void LoopReduction::step() {
 
 void LoopReduction::accumulate(size_t v) {
   const Expr& reduction = nest_.values[v];
-  Value operand = values_.expression_of(static_cast<size_t>(reduction.operands[0]));
+  Value operand = values_.expression_of(as_size(reduction.operands[0]));
   const MaybeAxis axis = t_.tiling.roles.reduction;
   if (axis && nest_.axes[*axis] % t_.extent(*axis) != 0) {  // masked past the end of the axis
     const Affine along_axis = along(*axis, nest_.axes.size());
     const Value place = t_.at().value_at(along_axis, t_.axes());
     const double margin = reduction.integers ? 0 : 0.5;
-    const double end = static_cast<double>(nest_.axes[*axis]) - margin;
+    const double end = as_double(nest_.axes[*axis]) - margin;
     const Value identity = tile::constant(identity_of(reduction.op));
     operand = where(less(place, tile::constant(end)), std::move(operand), identity);
   }
@@ -164,7 +166,7 @@ void LoopReduction::accumulate(size_t v) {
   const bool is_product = operand.kind == Value::Kind::op && operand.op == ValueOp::mul;
   Value after = tile::apply(reduction.op, {before, operand});
   if (reduction.op == ValueOp::add && is_product) {
-    const std::vector<Value>& factors = operand.operands;
+    const auto& factors = operand.operands;
     after = tile::apply(ValueOp::fma, {factors[0], factors[1], before});
   }
   values_.map(sum, std::move(after), reduction.integers);

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "kernels/family.h"
@@ -17,6 +18,8 @@
 #include "tile/program.h"
 
 namespace warploom::kernels::direct {
+using tile::Tile;
+
 LoopTile::LoopTile(const LoopNestTiling& all, const LoopKernelOptions& with,
                    const Capabilities& target, const std::string& name)
     : tiling(all),
@@ -41,7 +44,7 @@ void LoopTile::declare_tensors() {
   for (size_t i = 0; i < nest.loads.size(); ++i) {
     if (is_factor(i)) continue;
     TensorTile tensor(draft, fmt::format("X{}", i), nest, nest.loads[i], axes_);
-    inputs_.emplace(static_cast<int>(i), std::move(tensor));
+    inputs_.emplace(as_int(i), std::move(tensor));
   }
   for (size_t i = 0; i < nest.outputs.size(); ++i) {
     const Access& place = nest.outputs[i].place;
@@ -81,7 +84,7 @@ bool LoopTile::goes_backwards() const {
 }
 
 int LoopTile::dim_of(size_t axis) const {
-  return static_cast<int>(std::ranges::find(axes_, axis) - axes_.begin());
+  return as_int(std::ranges::find(axes_, axis) - axes_.begin());
 }
 
 std::vector<int64_t> LoopTile::shape_of(const std::vector<bool>& varies) const {
@@ -96,10 +99,10 @@ TensorId LoopTile::reg(const std::string& name, Dtype dtype, const std::vector<b
 }
 
 void LoopTile::for_each_part(TensorId tensor, const Access& access,
-                             const std::function<void(const tile::Tile&)>& body) {
+                             const std::function<void(const Tile&)>& body) {
   if (rows_ == 1 || !access.uses(*tiling.roles.x)) return body(b.all(tensor));
   const std::vector<Index> start(axes_.size(), Index(0));
-  tile::Tile part = b.tile(tensor, start, {});
+  Tile part = b.tile(tensor, start, {});
   for (const size_t a : axes_) part.extent.push_back(access.uses(a) ? extent(a) : 1);
   for_each_row([&](const Index& row) {
     part.offset.back() = row * extent(*tiling.roles.x);

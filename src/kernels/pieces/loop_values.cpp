@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/loop_nest_tiling.h"
@@ -15,6 +16,8 @@
 #include "tile/program.h"
 
 namespace warploom::kernels::direct {
+using tile::Tile;
+
 LoopValues::LoopValues(LoopTile& tile)
     : t_(tile), nest_(tile.nest), b_(tile.b), held_(tile.nest.values.size(), -1) {
   choose_kept();
@@ -26,7 +29,7 @@ void LoopValues::choose_kept() {
   std::vector<int> nodes(count, 1);
   for (size_t v = 0; v < count; ++v)
     for (const int id : nest_.values[v].operands) {
-      const auto operand = static_cast<size_t>(id);
+      const auto operand = as_size(id);
       nodes[v] = std::min(nodes[v] + nodes[operand], kLargestCopy);
       ++uses[operand];
     }
@@ -40,21 +43,20 @@ void LoopValues::choose_kept() {
       const Expr& operand = nest_.value(id);
       const bool other_axes = applies && operand.varies != value.varies;
       const bool to_floats = operand.integers && !value.integers;
-      if (operand.kind == Kind::apply && (other_axes || to_floats))
-        kept_[static_cast<size_t>(id)] = true;
+      if (operand.kind == Kind::apply && (other_axes || to_floats)) kept_[as_size(id)] = true;
     }
   }
 }
 
 Value LoopValues::expression_of(size_t value) const {
   const auto known = [&](int id) -> std::optional<Value> {
-    const TensorId tensor = held_[static_cast<size_t>(id)];
+    const TensorId tensor = held_[as_size(id)];
     if (tensor >= 0) return b_.value(tensor);
     const Expr& of = nest_.value(id);
     if (of.kind == Kind::index) return t_.at().value_at(of.at, t_.axes());
     return std::nullopt;
   };
-  return made_of<Value>(nest_, static_cast<int>(value), known, tile::constant, tile::apply);
+  return made_of<Value>(nest_, as_int(value), known, tile::constant, tile::apply);
 }
 
 TensorId LoopValues::reg(const std::string& stem, size_t value, const std::vector<bool>& varies) {
@@ -90,7 +92,7 @@ void LoopValues::load(size_t v) {
   if (const auto found = prefetched_.find(v); found != prefetched_.end())
     b_.map(held_[v], b_.value(found->second));
   else
-    t_.for_each_part(held_[v], load, [&](const tile::Tile& part) {
+    t_.for_each_part(held_[v], load, [&](const Tile& part) {
       b_.copy(t_.input(value.load), part, load.padding_value, bypasses_l1);
     });
   if (!transposed) return;
@@ -129,7 +131,7 @@ bool LoopValues::is_transposed(const Access& load) const {
 void LoopValues::store(size_t output) {
   constexpr double kExactInFloat = 0x1p24;
   const auto& [id, place] = nest_.outputs[output];
-  const auto v = static_cast<size_t>(id);
+  const auto v = as_size(id);
   const Expr& value = nest_.values[v];
   std::vector<bool> varies(nest_.axes.size());
   for (size_t a = 0; a < varies.size(); ++a) varies[a] = place.uses(a);
@@ -143,7 +145,7 @@ void LoopValues::store(size_t output) {
     const bool integers = is_integer(place.dtype) && nest_.is_integer_value(id) && is_large;
     map(out, expression_of(v), integers);
   }
-  t_.for_each_part(out, place, [&](const tile::Tile& part) {
+  t_.for_each_part(out, place, [&](const Tile& part) {
     b_.copy(part, t_.output(output), 0, t_.options.nontemporal_store);
   });
 }

@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/value_op.h"
+#include "graph/graph.h"
 #include "kernels/family.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/fp16_split.h"
@@ -52,7 +54,7 @@ Prepared OperandPacking::convert(const std::vector<int64_t>& axes, const std::ve
   nest.values = {{.kind = Kind::load}};
   const auto add_value = [&](Expr value) {
     nest.values.push_back(std::move(value));
-    return static_cast<int>(nest.values.size()) - 1;
+    return as_int(nest.values.size()) - 1;
   };
   const auto add = [&](ValueOp op, std::vector<int> operands) {
     return add_value({.kind = Kind::apply, .op = op, .operands = std::move(operands)});

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/kernel_builder.h"
 #include "loopnest/loop_nest.h"
@@ -24,7 +25,7 @@ const char* result_name(ReduceOp op) {
 void RowAllReduce::reduce_own_part(int reduction, TensorId from) {
   const ReduceOp op = *reduce_op(rows_.term(reduction).op);
   const TensorId to = t_.scalar(fmt::format("{}{}", result_name(op), reduction));
-  std::vector<bool> varies = t_.everywhere();
+  auto varies = t_.everywhere();
   for (size_t i = rows_.row.size(); i-- > 0;) {
     const size_t axis = rows_.row[i];
     varies[axis] = false;
@@ -75,11 +76,11 @@ std::vector<TensorId> RowAllReduce::gather(const std::vector<TensorId>& own) {
   }
   const auto place = [&](size_t i, const Index& cta, const std::vector<int64_t>& extent) {
     std::vector<Index> offset(extent.size(), 0);
-    offset[0] = number_of(exchanged_ + static_cast<int64_t>(i));
-    offset[static_cast<size_t>(t_.row_dim()) + 1] = cta;
+    offset[0] = number_of(exchanged_ + as_int64(i));
+    offset[as_size(t_.row_dim()) + 1] = cta;
     return b_.tile(parts_, std::move(offset), extent);
   };
-  const tile::Tile flag = b_.tile(flags_, {number_of(exchanged_)}, {1});
+  const auto flag = b_.tile(flags_, {number_of(exchanged_)}, {1});
   for (size_t i = 0; i < own.size(); ++i)
     b_.copy(b_.all(own[i]), place(i, t_.cta_rank(), layout.own));
   b_.add(tile::Signal{flag, 1});

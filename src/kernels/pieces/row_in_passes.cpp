@@ -58,7 +58,7 @@ class Passes {
   void reduce(size_t pass) {
     const bool by_own_mean = squares_ && pass == 1;
     if (!by_own_mean) terms_.compute_scalars(pass);
-    const std::vector<ThreadResult> results = start_results(pass);
+    const auto results = start_results(pass);
     terms_.for_each_tile([&](const Index&) {
       if (keeps_ && pass > 0) terms_.load_kept(pass - 1);
       if (keeps_ && !by_own_mean) keep(pass);

@@ -24,7 +24,7 @@ int64_t bytes_of_tile(const RowTiles& tiles, const std::vector<bool>& varies, Dt
 RowTerms::Bindings load_early(RowKernel& kernel) {
   const RowReduction& rows = kernel.rows();
   const RowTiles& tiles = kernel.tiles;
-  const std::vector<int> loads = kernel.terms.loads_of_last_pass(rows.passes.size() - 2);
+  const auto loads = kernel.terms.loads_of_last_pass(rows.passes.size() - 2);
   int64_t taken = rows.kept_sets() * bytes_of_tile(tiles, {}, Dtype::f32);
   for (const int id : loads) {
     const RowTerm& load = rows.term(id);

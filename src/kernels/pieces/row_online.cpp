@@ -4,6 +4,8 @@
 #include "base/value_op.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_kernel.h"
+#include "kernels/pieces/row_terms.h"
+#include "kernels/pieces/row_tiles.h"
 #include "loopnest/affine.h"
 #include "loopnest/loop_nest.h"
 #include "tile/build.h"

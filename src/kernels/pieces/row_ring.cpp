@@ -4,11 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_kernel.h"
+#include "kernels/pieces/row_tiles.h"
 #include "loopnest/loop_nest.h"
 #include "loopnest/row_reduction.h"
+#include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {
@@ -41,7 +45,7 @@ RowRing::RowRing(RowKernel& kernel, const RowRingOptions& options)
 
 void RowRing::start(const Index& first) {
   load_resident(first);
-  const int stages = static_cast<int>(options_.stages);
+  const int stages = as_int(options_.stages);
   pipeline_ = kernel_.tiles.b.pipeline("ring", stages, {stage_});
   const int64_t ahead = std::max<int64_t>(1, options_.stages - 1);
   for (int64_t i = 0; i < ahead; ++i) produce(first + i * options_.workers);
@@ -56,7 +60,7 @@ void RowRing::load_resident(const Index& first) {
   for (size_t i = 0; i < rows.nest.loads.size(); ++i) {
     const Access& load = rows.nest.loads[i];
     if (!is_same_for_every_row(rows, load)) continue;
-    same.insert(static_cast<int>(i));
+    same.insert(as_int(i));
     bytes += extent_ * bytes_of(load.dtype);
   }
   kernel_.tiles.go_to_rows(first);
@@ -71,7 +75,7 @@ void RowRing::produce(const Index& group) {
   tiles.go_to_rows(group);
   TileCoord row = tiles.at();
   row.extent[tiles.last_axis()] = extent_ * tiles_;
-  const int load = static_cast<int>(options_.load);
+  const int load = as_int(options_.load);
   const bool bypasses_l1 = tiles.options.exchange_in_memory;  // rows that large are read once
   tiles.b.produce(pipeline_, [&] {
     tiles.b.copy(tiles.input(load, row), tiles.b.all(stage_), 0, bypasses_l1);
@@ -86,14 +90,14 @@ TensorId RowRing::arrived(int64_t tile) {
 // The first tile takes the whole row out of its stage, which the next row can then have.
 void RowRing::take(TensorId to) {
   RowTiles& tiles = kernel_.tiles;
-  tile::Builder& b = tiles.b;
+  auto& b = tiles.b;
   const int64_t tile = tiles.unrolled_tile();
   if (tile > 0) return b.copy(b.all(arrived(tile)), b.all(to));
   const bool is_one_tile = tiles_ == 1;
   b.consume(pipeline_, 0, [&] {
     for (int64_t i = 0; i < tiles_; ++i) {
       const TensorId part = is_one_tile ? to : arrived(i);
-      const tile::Tile from = b.tile(stage_, {0, i * extent_}, {1, extent_});
+      const auto from = b.tile(stage_, {0, i * extent_}, {1, extent_});
       b.copy(from, b.all(part));
     }
   });

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include "base/casts.h"
 #include "base/value_op.h"
 #include "kernels/kernel_builder.h"
 #include "loopnest/loop_nest.h"
@@ -30,7 +31,7 @@ std::optional<RowSplitSoftmax::Share> RowSplitSoftmax::share() const {
     for (const size_t i : {0, 1}) {
       const int other = term.operands[1 - i];
       if (term.operands[i] == exponential() && !rows_.term(other).along_row)
-        return Share{static_cast<int>(t), other};
+        return Share{as_int(t), other};
     }
   }
   return std::nullopt;

@@ -1,5 +1,5 @@
 #include "kernels/pieces/row_split_squares.h"
-#include <vector>
+#include "base/casts.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_kernel.h"
 #include "tile/build.h"
@@ -18,7 +18,7 @@ RowSplitSquares::RowSplitSquares(RowKernel& kernel, bool keeps)
 }
 
 Value RowSplitSquares::mean_of(TensorId sum) const {
-  return b_.value(sum) * tile::constant(1.0 / static_cast<double>(part_));
+  return b_.value(sum) * tile::constant(1.0 / as_double(part_));
 }
 
 void RowSplitSquares::after_sum() {
@@ -49,7 +49,7 @@ void RowSplitSquares::join() {
   TensorId means = tiles.scalar("middle");
   TensorId parts = own_squares;
   if (in_memory) {
-    const std::vector<TensorId> gathered = kernel_.all_reduce.gather({total, own_squares});
+    const auto gathered = kernel_.all_reduce.gather({total, own_squares});
     means = gathered[0];
     parts = gathered[1];
     b_.reduce(total, means, tiles.row_dim(), ReduceOp::sum);
@@ -57,7 +57,7 @@ void RowSplitSquares::join() {
   }
   b_.map(means, b_.value(means) - center());
   const Value off = b_.value(means);
-  const Value elements = tile::constant(static_cast<double>(part_));
+  const Value elements = tile::constant(as_double(part_));
   b_.map(parts, b_.value(parts) + off * off * elements);
   if (in_memory)
     b_.reduce(own_squares, parts, tiles.row_dim(), ReduceOp::sum);

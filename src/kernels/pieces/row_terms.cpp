@@ -7,11 +7,13 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/kernel_builder.h"
 #include "loopnest/loop_nest.h"
 #include "loopnest/row_reduction.h"
 #include "tile/build.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 void RowTerms::with_own_bindings(const std::function<void()>& body) {
@@ -52,13 +54,13 @@ void RowTerms::read(int id, TensorId to) {
   if (source_ && rows_.fills_tile(term.varies)) return source_(to);
   const auto resident = resident_.find(term.load);
   if (resident == resident_.end() || t_.unrolled_tile() >= resident_tiles_) {
-    const double padding = rows_.padding_values[static_cast<size_t>(term.load)];
+    const double padding = rows_.padding_values[as_size(term.load)];
     const bool bypasses_l1 = rows_.nest.bypasses_l1(rows_.loaded(term), t_.options.l2_bytes);
     return b_.copy(t_.input(term.load), b_.all(to), padding, bypasses_l1);
   }
   const int64_t extent = t_.row_extent();
   const int64_t first = t_.unrolled_tile() * extent;
-  const tile::Tile from = b_.tile(resident->second, {0, first}, {1, extent});
+  const auto from = b_.tile(resident->second, {0, first}, {1, extent});
   b_.copy(from, b_.all(to));
 }
 
@@ -69,7 +71,7 @@ void RowTerms::load_resident(const std::set<int>& loads, int64_t tiles) {
   int64_t& extent = part.extent[t_.last_axis()];
   extent *= tiles;
   for (const int load : loads) {
-    const Dtype dtype = rows_.nest.loads[static_cast<size_t>(load)].dtype;
+    const Dtype dtype = rows_.nest.loads[as_size(load)].dtype;
     const TensorId shared = b_.shared(fmt::format("same{}", load), dtype, {1, extent});
     b_.copy(t_.input(load, part), b_.all(shared));
     resident_[load] = shared;
@@ -148,7 +150,7 @@ void RowTerms::store_scalars() {
 }
 
 void RowTerms::store(size_t output, bool along_row) {
-  std::vector<bool> varies = t_.everywhere();
+  auto varies = t_.everywhere();
   if (!along_row) varies.assign(varies.size(), false);
   varies[rows_.tiled_outer] = true;
   const Dtype dtype = rows_.nest.outputs[output].place.dtype;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/kernel_builder.h"
 #include "loopnest/loop_nest.h"
@@ -86,6 +87,6 @@ TensorId RowTiles::reg(const std::string& name, const std::vector<bool>& varies,
 }
 
 int RowTiles::dim_of(size_t axis) const {
-  return static_cast<int>(std::ranges::find(rows.dims, axis) - rows.dims.begin());
+  return as_int(std::ranges::find(rows.dims, axis) - rows.dims.begin());
 }
 }  // namespace warploom::kernels

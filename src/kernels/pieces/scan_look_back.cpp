@@ -1,9 +1,10 @@
 #include "kernels/pieces/scan_look_back.h"
 #include <fmt/format.h>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/kernel_builder.h"
 #include "tile/build.h"
@@ -11,8 +12,9 @@
 
 namespace warploom::kernels::direct {
 using tile::ReduceOp;
+using tile::Tile;
 
-tile::Tile ScanLookBack::flag_of(const Scan& scan, const Index& round) {
+Tile ScanLookBack::flag_of(const Scan& scan, const Index& round) {
   const int64_t flags = t_.lines() * rounds_ * scans_;
   if (flags_ < 0)
     flags_ = b_.zeroed(t_.draft.workspace("flags", "scan_flags", Dtype::i32, {flags}));
@@ -23,9 +25,9 @@ TensorId ScanLookBack::exchange(const Scan& scan, const Index& round,
                                 const std::function<void()>& meanwhile) {
   const int64_t ctas = t_.options.ctas_per_scan;
   const int row_dim = t_.dim_of(scan.axis);
-  const auto dim = static_cast<size_t>(row_dim);
+  const auto dim = as_size(row_dim);
   const auto name = [&](const char* stem) { return fmt::format("{}{}", stem, scan.value); };
-  std::vector<int64_t> own = t_.shape_of(scan.varies);
+  auto own = t_.shape_of(scan.varies);
   std::vector<int64_t> all = own;
   own[dim] = 1;
   all[dim] = ctas;
@@ -40,7 +42,7 @@ TensorId ScanLookBack::exchange(const Scan& scan, const Index& round,
     extent.insert(extent.begin(), 1);
     return b_.tile(parts, std::move(offset), std::move(extent));
   };
-  const tile::Tile flag = flag_of(scan, round);
+  const Tile flag = flag_of(scan, round);
   b_.copy(b_.all(scan.aggregate), part_of(t_.cta_rank(), own));
   b_.add(tile::Signal{flag, 1});
   meanwhile();
@@ -51,7 +53,7 @@ TensorId ScanLookBack::exchange(const Scan& scan, const Index& round,
   const Value behind_own = tile::coordinate(row_dim, Index(0) - t_.cta_rank());
   const Value is_before = less(behind_own, tile::constant(0));
   b_.map(earlier, where(is_before, b_.value(met), tile::constant(0)));
-  std::vector<bool> one_a_line = scan.varies;
+  auto one_a_line = scan.varies;
   one_a_line[scan.axis] = false;
   const TensorId prefix = t_.reg(name("behind"), Dtype::f32, one_a_line);
   b_.reduce(prefix, earlier, row_dim, ReduceOp::sum);

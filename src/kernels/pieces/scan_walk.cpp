@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/loop_tile.h"
@@ -100,7 +101,7 @@ void ScanWalk::prefetch(const Index& turn) {
 }
 
 TensorId ScanWalk::one_a_line(const char* stem, size_t v) {
-  std::vector<bool> varies = nest_.values[v].varies;
+  auto varies = nest_.values[v].varies;
   varies[axis_] = false;
   return values_.reg(stem, v, varies);
 }
@@ -108,7 +109,7 @@ TensorId ScanWalk::one_a_line(const char* stem, size_t v) {
 void ScanWalk::scan(size_t v) {
   const Expr& value = nest_.values[v];
   const TensorId term = values_.reg("term", v, value.varies);
-  const auto operand = static_cast<size_t>(value.operands[0]);
+  const auto operand = as_size(value.operands[0]);
   values_.map(term, values_.expression_of(operand), value.integers);
   const TensorId own = scan_tile(v, term);
   if (!is_carried(v)) return values_.hold(v, own);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/config/configs.h"
 #include "kernels/family.h"
@@ -15,9 +16,12 @@
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
 #include "tile/index.h"
+#include "tile/program.h"
 
 namespace warploom::kernels {
 namespace {
+using tile::Tile;
+
 // Added to the index along an axis it puts every coordinate that steps along it outside its tensor.
 int64_t outside(const Contraction& c) {
   int64_t far = 1;
@@ -54,14 +58,14 @@ ThreadsKernel::ThreadsKernel(const Contraction& contraction, const Access& a,
 }
 
 void ThreadsKernel::add_to(Family::Programs& out) {
-  t_.grid(order_.count()).warps(static_cast<int>(s_.warps));
+  t_.grid(order_.count()).warps(as_int(s_.warps));
   const Dtype a = t_.dtype_of(draft_.named.at("A"));
   const Dtype b = nest_.loads[c_.b].dtype;
   const Dtype sums = math_.precision.accumulator();
   const std::vector<int64_t> shape = {s_.block_m, columns_};
   shared_a_ = t_.shared("a", a, {s_.block_m, depth_});
   shared_b_ = t_.shared("b", b, {depth_, columns_});
-  stages_ = t_.pipeline("ring", static_cast<int>(s_.stages), {shared_a_, shared_b_});
+  stages_ = t_.pipeline("ring", as_int(s_.stages), {shared_a_, shared_b_});
   acc_ = t_.reg("acc", c_.scales.empty() ? sums : Dtype::f32, shape);
   part_ = math_.promotes ? t_.reg("part", sums, shape) : acc_;
   a_ = t_.reg("fa", a, {s_.block_m, math_.k_step});
@@ -102,8 +106,8 @@ void ThreadsKernel::produce_taps() {
       tile_.origin[*c_.window] = over ? place + place / places * outside(c_) : place;
     }
     const int64_t at = tap * channels;
-    const tile::Tile to_a = t_.tile(shared_a_, {0, at}, {s_.block_m, channels});
-    const tile::Tile to_b = t_.tile(shared_b_, {at, 0}, {channels, columns_});
+    const Tile to_a = t_.tile(shared_a_, {0, at}, {s_.block_m, channels});
+    const Tile to_b = t_.tile(shared_b_, {at, 0}, {channels, columns_});
     t_.copy(global_a_.at(tile_), to_a);
     t_.copy(global_b_.at(tile_), to_b);
   }
@@ -141,8 +145,8 @@ void ThreadsKernel::promote(const std::vector<TensorId>& scales) {
 void ThreadsKernel::multiply_stage() {
   const int64_t step = math_.k_step;
   for (int64_t inner = 0; inner < depth_; inner += step) {
-    const tile::Tile from_a = t_.tile(shared_a_, {0, inner}, {s_.block_m, step});
-    const tile::Tile from_b = t_.tile(shared_b_, {inner, 0}, {step, columns_});
+    const Tile from_a = t_.tile(shared_a_, {0, inner}, {s_.block_m, step});
+    const Tile from_b = t_.tile(shared_b_, {inner, 0}, {step, columns_});
     t_.copy(from_a, t_.all(a_));
     t_.copy(from_b, t_.all(b_));
     if (math_.precision.operand == Dtype::tf32)

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/config/configs.h"
 #include "kernels/family.h"
@@ -18,6 +19,8 @@
 
 namespace warploom::kernels {
 namespace {
+using tile::Tile;
+
 // Registers a thread where two math warpgroups multiply; one leaves them as they are.
 constexpr int kProducerRegisters = 40;
 constexpr int kMathRegisters = 232;
@@ -42,7 +45,7 @@ WgmmaKernel::WgmmaKernel(const WgmmaProduct& product, const Contraction& sides, 
       compensates_(product.compensates(s)) {}
 
 void WgmmaKernel::add_to(Family::Programs& out) {
-  const auto math = static_cast<int>(s_.num_math_warpgroups);
+  const auto math = as_int(s_.num_math_warpgroups);
   const Dtype sums = c_.scales.empty() ? precision_.accumulator() : Dtype::f32;
   tiles_.set_grid(draft_, 4 + 4 * math);
   add_operands();
@@ -83,13 +86,13 @@ void WgmmaKernel::add_operands() {
     add_operand("A_rest", "a_rest", a_.low, a_axes, s_.block_m);
     add_operand("B_rest", "b_rest", b_.low, b_axes, s_.block_n);
   }
-  pipeline_ = t_.pipeline("ring", static_cast<int>(s_.stages), stages_);
+  pipeline_ = t_.pipeline("ring", as_int(s_.stages), stages_);
   if (s_.transposes_a())
     lines_ = t_.as_strided("lines", stages_[0], 0, {s_.block_m, s_.block_k}, {1, padded});
 }
 
-tile::Tile WgmmaKernel::box_of(size_t i, const TileCoord& tile) const {
-  tile::Tile box = from_[i].at(tile);
+Tile WgmmaKernel::box_of(size_t i, const TileCoord& tile) const {
+  Tile box = from_[i].at(tile);
   if (s_.transposes_a() && i == 0) {
     box.extent.back() += kTransposePadding;
     box.step.clear();
@@ -130,7 +133,7 @@ std::vector<WgmmaKernel::StageSums> WgmmaKernel::sums_of_round() {
 }
 
 void WgmmaKernel::consume() {
-  std::vector<StageSums> sets = sums_of_round();
+  auto sets = sums_of_round();
   const auto sum = [&](const TileCoord& tile, const Index& begin, const Index& end, bool shared) {
     t_.fill(acc_, 0);
     for (const StageSums& set : sets)

@@ -14,6 +14,8 @@
 
 namespace warploom::kernels {
 namespace {
+using tile::Tile;
+
 TileCoord of_cluster(TileCoord tile, size_t row, int64_t ctas) {
   tile.extent[row] *= ctas;
   return tile;
@@ -100,7 +102,7 @@ void WgmmaTiles::share_rest(KernelBuilder& draft, const Body& body) const {
   });
 }
 
-tile::Tile WgmmaTiles::left_by(KernelBuilder& draft, const Index& cta) const {
+Tile WgmmaTiles::left_by(KernelBuilder& draft, const Index& cta) const {
   return draft.b.tile(left_, {cta, 0, 0}, {1, block_m_, block_n_});
 }
 
@@ -108,7 +110,7 @@ void WgmmaTiles::take_over(KernelBuilder& draft, TensorId acc, const Index& begi
   auto& t = draft.b;
   const Index before = tile::block(0) - 1;
   t.if_less(0, begin, [&] {
-    const tile::Tile flag = t.tile(flags_, {before}, {1});
+    const Tile flag = t.tile(flags_, {before}, {1});
     t.add(tile::Wait{flag, 1});
     t.copy(left_by(draft, before), t.all(acc));
   });
@@ -119,7 +121,7 @@ void WgmmaTiles::hand_over(KernelBuilder& draft, TensorId acc, const Index& end)
   const Index worker = tile::block(0);
   t.if_less(end, stages_, [&] {
     t.copy(t.all(acc), left_by(draft, worker));
-    const tile::Tile flag = t.tile(flags_, {worker}, {1});
+    const Tile flag = t.tile(flags_, {worker}, {1});
     t.add(tile::Signal{flag, 1});
   });
 }

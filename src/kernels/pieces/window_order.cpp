@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/operand_packing.h"
@@ -27,8 +28,8 @@ bool is_left(const Access& access, size_t d, const Contraction& c) {
 // The dimension of pixels, never left, whose stride is nearest to that of the dimension `place`.
 std::optional<size_t> nearest_pixels(const Access& access, size_t place, const Contraction& c) {
   const auto distance = [&](size_t d) {
-    const auto stride = static_cast<double>(access.strides[d]);
-    return std::abs(std::log(stride / static_cast<double>(access.strides[place])));
+    const auto stride = as_double(access.strides[d]);
+    return std::abs(std::log(stride / as_double(access.strides[place])));
   };
   std::optional<size_t> nearest;
   for (size_t d = 0; d < access.at.size(); ++d) {
@@ -138,7 +139,7 @@ class WindowOperand {
     seen.in_bounds = true;
     for (size_t d = 0; d < from_.at.size(); ++d)
       if (d != *channel_ && d != *across_) see_dimension(d);
-    const std::vector<int64_t>& pixels = from_.at[*across_].steps;
+    const auto& pixels = from_.at[*across_].steps;
     for (size_t axis = 0; axis < pixels.size(); ++axis)
       if (pixels[axis] != 0 && axis != c_.window) see_axis(axis, pixels[axis] * channels_);
     const int64_t window = c_.window ? c_.nest.axes[*c_.window] : 1;
@@ -146,7 +147,7 @@ class WindowOperand {
   }
 
   void see_dimension(size_t d) {
-    const std::vector<int64_t>& steps = from_.at[d].steps;
+    const auto& steps = from_.at[d].steps;
     const int64_t stride = operand_.made.strides[d];
     // A tile has several of its elements, which must be neighbours.
     const bool apart = second_ && steps[*second_] > 1;
@@ -179,7 +180,7 @@ class WindowOperand {
 
   bool lie_as_one(size_t d) const {
     const Access& seen = operand_.seen;
-    const std::vector<size_t> tiled = axes_of({c_.row, c_.column, c_.channel, second_});
+    const auto tiled = axes_of({c_.row, c_.column, c_.channel, second_});
     if (steps_along(seen.at[d], tiled) || steps_along(seen.at[d + 1], tiled)) return false;
     return seen.strides[d] == seen.strides[d + 1] * seen.shape[d + 1];
   }

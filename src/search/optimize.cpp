@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/rows.h"
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "plan/fusion.h"

@@ -35,6 +35,7 @@
 #include "search/headline.h"
 #include "synth/synthesize.h"
 #include "target/capabilities.h"
+#include "target/card.h"
 #include "tile/print.h"
 #include "tile/program.h"
 #include "verify/setup.h"

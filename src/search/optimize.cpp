@@ -8,6 +8,7 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "runtime/rates.h"
@@ -18,9 +19,10 @@
 #include "target/card.h"
 
 namespace warploom::search {
+
 namespace {
-// Whether capabilities of the card that is here are those that a name asks for: of any card, of its
-// architecture, or of this card.
+// Whether capabilities of the card that is here are those that a name asks for: of any card, of
+// its architecture, or of this card.
 bool means(const std::string& name, const target::Capabilities& here) {
   if (name == "auto" || name == here.arch) return true;
   const target::Card* const card = target::card_named(name);

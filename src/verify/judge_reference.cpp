@@ -143,7 +143,8 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
       note(candidate, "would take too long");
       continue;
     }
-    const bool late = best && setup_.ready_ms > 0 && ms_since(start) > kSeekingShare * setup_.ready_ms;
+    const bool late =
+        best && setup_.ready_ms > 0 && ms_since(start) > kSeekingShare * setup_.ready_ms;
     if (late || (candidate.plain && hurries)) {
       note(candidate, "is left to who has more time");
       continue;

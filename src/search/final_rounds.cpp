@@ -184,7 +184,7 @@ Error TuningSession::nothing_right() const {
   error.found = measurer_.refusals();
   error.remedy = "all that there is was tried: take track tolerance, or report it with the model";
   if (has_more()) error.remedy = "give it more time with --budget";
-  if (!late_) return error;
+  if (!late_ && !budget_.is_over()) return error;
   error.message = "the budget ended before a candidate was judged right";
   error.expected = "a larger budget";
   error.found += fmt::format("; {:.1f} s were spent, {}", budget_.spent(),

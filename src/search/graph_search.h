@@ -89,7 +89,7 @@ class GraphSearch {
   Result<verify::Verdict> judge_list(const LaunchList& list, const Budget& soft);
   Result<Outcome> whole(const graph::Graph& given);
   bool is_proven(const Outcome& out) const;
-  Status judge_until_right(Outcome& out);
+  Status judge_whole(Outcome& out);
   Status without_whole(const Outcome& out) const;
   double needed_seconds() const;
   bool take_more_exact();

@@ -22,6 +22,7 @@
 #include "search/label.h"
 #include "search/outcome.h"
 #include "search/plan_judge.h"
+#include "search/plan_repair.h"
 #include "search/tuning_session.h"
 #include "vendor/match.h"
 #include "vendor/problem.h"
@@ -133,7 +134,7 @@ Result<Outcome> GraphSearch::whole(const graph::Graph& given) {
   Outcome out;
   Status joined = join(out);
   const bool is_new = joined && !is_trivial_ && !is_proven(out);
-  if (is_new && !options_.is_interrupted()) joined = judge_until_right(out);
+  if (is_new && !options_.is_interrupted()) joined = judge_whole(out);
   const bool is_better = joined && (is_trivial_ || (is_new && out.proven));
   if (proven_ && !is_better) {
     out = *std::move(proven_);
@@ -152,25 +153,32 @@ bool GraphSearch::is_proven(const Outcome& out) const {
 
 // Regions may be right alone and wrong together: then the one whose error is nearest to its bound
 // takes a more exact candidate, and so on.
-Status GraphSearch::judge_until_right(Outcome& out) {
-  say("judging the joined plan whole");
-  out.proven = false;
-  Result<verify::Verdict> verdict = judge_list(out.list, budget_.less(delivery_reserve()));
-  while (!verdict && verdict.error().code == ErrorCode::kPlanWrong) {
-    const bool is_last = budget_.less(delivery_reserve()).left() < 2 * judge_->seconds();
-    const bool has_other = is_last ? take_fallbacks_everywhere() : take_more_exact();
-    if (!has_other) return fail(verdict.error());
-    say("judging a more exact plan whole");
-    WARPLOOM_CHECK(join(out));
+Status GraphSearch::judge_whole(Outcome& out) {
+  std::optional<Error> wrong;  // why the last plan was
+  const auto judge = [&]() -> Result<verify::Verdict> {
+    const bool is_first = !wrong;
+    say(is_first ? "judging the joined plan whole" : "judging a more exact plan whole");
+    if (!is_first) WARPLOOM_CHECK(join(out));
     out.proven = false;
-    verdict = judge_list(out.list, budget_.less(delivery_reserve()));
-  }
+    Result<verify::Verdict> verdict = judge_list(out.list, budget_.less(delivery_reserve()));
+    if (!verdict && verdict.error().code == ErrorCode::kPlanWrong) wrong = verdict.error();
+    return verdict;
+  };
+  const auto is_last = [this] {
+    return budget_.less(delivery_reserve()).left() < 2 * judge_->seconds();
+  };
+  const Result<verify::Verdict> verdict =
+      judge_until_right({.judge = judge,
+                         .take_more_exact = [this] { return take_more_exact(); },
+                         .take_fallbacks = [this] { return take_fallbacks_everywhere(); },
+                         .is_last = is_last});
   if (verdict) {
     take_whole(out, *verdict);
     return ok();
   }
   if (verdict.error().code != ErrorCode::kInterrupted) return fail(verdict.error());
   out.interrupted = options_.is_interrupted();
+  if (wrong) return fail(*wrong);  // what was not judged is no better than what was
   return without_whole(out);
 }
 

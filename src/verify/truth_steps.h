@@ -16,7 +16,9 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include "base/dtype.h"
 #include "base/error.h"
+#include "graph/graph.h"
 #include "graph/steps.h"
 #include "runtime/executor.h"
 #include "verify/truth_kernels.h"

@@ -105,8 +105,8 @@ void expect_equal(const Comparison& wanted, const Comparison& found, const std::
   marks(wanted.lost_infinity, found.lost_infinity);
 }
 
-// A few elements of every kind of wrong.
-void spoil(std::vector<std::byte>& bytes, Dtype dtype) {
+// A few elements of every kind of wrong, and numbers in the place of half of what is none.
+void spoil(std::vector<std::byte>& bytes, Dtype dtype, const std::vector<double>& truth) {
   const double kinds[] = {
       std::numeric_limits<double>::quiet_NaN(), HUGE_VAL, -HUGE_VAL, 0, 1, 1e30};
   const auto size = static_cast<size_t>(bytes_of(dtype));
@@ -116,6 +116,8 @@ void spoil(std::vector<std::byte>& bytes, Dtype dtype) {
     const size_t at = random.below(count);
     store_from_double(dtype, bytes.data(), at, kinds[i % std::size(kinds)]);
   }
+  for (size_t i = 0; i < count; i += 2)
+    if (!std::isfinite(truth[i])) store_from_double(dtype, bytes.data(), i, 2);
   for (size_t i = 0; i < 9; ++i) {
     const size_t at = random.below(count) * size;
     for (size_t b = 0; b < size; ++b)
@@ -129,14 +131,14 @@ TEST_F(TruthCompares, SeeWhatTheCpuSees) {
     const graph::Graph graph = cast_graph(dtype, {30, 77});
     auto engine = TruthEngine::make(*device_, graph, Track::fp32);
     ASSERT_TRUE(engine) << describe(engine.error());
-    for (const InputFamily family :
-         {InputFamily::normal, InputFamily::outliers, InputFamily::ends}) {
+    for (const InputFamily family : {InputFamily::normal, InputFamily::outliers, InputFamily::ends,
+                                     InputFamily::infinities, InputFamily::nans}) {
       ASSERT_TRUE((*engine)->draw(0, family, 9));
       const auto truth = (*engine)->truth(0, 0, 0, 30);
       ASSERT_TRUE(truth) << describe(truth.error());
       for (const bool spoiled : {false, true}) {
         std::vector<std::byte> bytes = stored(*truth, dtype);
-        if (spoiled) spoil(bytes, dtype);
+        if (spoiled) spoil(bytes, dtype, truth->value);
         const auto size = std::ssize(bytes);
         const runtime::Buffer found = buffer(size);
         ASSERT_TRUE(device_->upload(found, bytes.data(), size));

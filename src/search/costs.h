@@ -23,8 +23,14 @@ class Costs {
 
   double judgement() const { return judge_; }
 
-  // A fresh evaluator's start, and its whole judgement.
-  double last_round() const { return 1.2 * setup_ + std::max(2 * judge_, first_); }
+  // A fresh evaluator's start, and its whole judgement: of every family of inputs, where a
+  // candidate is screened on two; so many are drawn that half a second goes even for small
+  // problems.
+  double last_round() const {
+    constexpr double kFamilies = 6;
+    constexpr double kLeast = 0.5;
+    return 1.2 * setup_ + std::max({kFamilies * judge_, first_, kLeast});
+  }
 
   // That, and the measurements of the finalists.
   double finals() const { return last_round() + 4 * judge_; }

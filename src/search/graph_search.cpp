@@ -35,7 +35,7 @@ constexpr double kPlanningShare = 0.3;
 // Of the budget at most, for what comes behind the search; and all of it together.
 constexpr double kDeliveryShare = 0.3;
 constexpr double kWholeShare = 0.2;
-constexpr double kFinalsShare = 0.15;
+constexpr double kFinalsShare = 0.25;
 constexpr double kReserveShare = 0.6;
 constexpr double kLeastReserve = 0.2;  // seconds
 // Of the time that is left, what judging the plan of fallbacks aims at.
@@ -295,7 +295,7 @@ Status GraphSearch::finish() {
     if (!fits || options_.is_interrupted()) continue;
     const double seconds = std::max(share, 2 * session.costs().last_round());
     const Budget part = until.part(seconds);
-    const Slice last{.soft = part, .hard = is_trivial_ ? budget_ : part};
+    const Slice last{.soft = part, .hard = is_trivial_ ? budget_ : until};
     const Status done = session.finish(last);
     if (!done && !options_.is_interrupted())
       return fail(with_place(session.failure(done.error()), *order_[i]));

@@ -34,16 +34,17 @@ verify::Request finalist_request(double seconds, double known_us) {
   return request;
 }
 
-// Of the time about half is for FP64: inputs, calls and times want the rest.
+// Of the time about a third is for FP64. Where a reference is not believed both are timed three
+// times, and strict calls, inputs and calls want the rest.
 verify::Request whole_request(const Slice& slice, double limit_ms) {
   constexpr double kMost = 120;
   const double seconds = std::clamp(slice.soft.left(), 0.0, kMost);
   verify::Request request;
   request.whole = true;
-  request.check_ms = std::clamp(0.4 * seconds, 0.1, 60.0) * 1e3;
+  request.check_ms = std::clamp(0.35 * seconds, 0.1, 60.0) * 1e3;
   request.min_samples = 10;
   request.max_samples = 200;
-  request.timing_ms = std::clamp(0.12 * seconds, 0.1, 2.0) * 1e3;
+  request.timing_ms = std::clamp(0.08 * seconds, 0.1, 2.0) * 1e3;
   request.candidate_limit_ms = limit_ms;
   request.own_limit_ms = own_limit_ms(seconds);
   request.until = slice.hard.until();

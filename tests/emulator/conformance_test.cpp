@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-#include "common/tensor_map.h"
 #include "emulator.h"
 #include "harness.h"
 #include "tensor_map.h"

@@ -9,7 +9,6 @@
 #include <sstream>
 #include <string>
 #include <type_traits>
-#include "common/tensor_map.h"
 #include "harness.h"
 #include "tensor_map.h"
 

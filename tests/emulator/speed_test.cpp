@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <ctime>
 #include <vector>
-#include "common/tensor_map.h"
 #include "emulator.h"
 #include "harness.h"
 #include "tensor_map.h"

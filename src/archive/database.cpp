@@ -2,6 +2,7 @@
 #include <asm-generic/errno.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -141,6 +142,8 @@ tl::unexpected<Error> Archive::error_of(int code) const {
   const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
   const std::string place = path_.string();
   const int system = connection ? sqlite3_system_errno(connection) : 0;
+  // A header that was damaged may say of itself that it must not be written.
+  if (code == SQLITE_READONLY && ::access(path_.c_str(), W_OK) == 0) return damaged(found);
   switch (failure_of(code, system)) {
     case Failure::no_room:
       return fail({ErrorCode::kDiskFull, "there is no room to write the archive", place,

@@ -127,6 +127,18 @@ TEST_F(ArchiveTest, AHeaderCutShortIsDamaged) {
   EXPECT_TRUE(fs::exists(path_.string() + ".damaged-1"));
 }
 
+TEST_F(ArchiveTest, AHeaderThatForbidsWritingIsDamaged) {
+  fill(1);
+  std::string bytes = *read_file(path_);
+  constexpr size_t kWriteVersion = 18;  // of SQLite's file format: more than 2 is read alone
+  bytes[kWriteVersion] = 9;
+  ASSERT_TRUE(write_file(path_, bytes));
+  auto archive = Archive::open(path_);
+  const auto written = archive ? archive->begin_run({.problem = "p"}) : Result<int64_t>(0);
+  ASSERT_FALSE(archive && written);
+  EXPECT_EQ((archive ? written.error() : archive.error()).code, ErrorCode::kArchiveDamaged);
+}
+
 TEST_F(ArchiveTest, OverwrittenPagesAreDamaged) {
   fill(200);
   corrupt(4096 * 3, 4096 * 4);

@@ -23,13 +23,11 @@ class Costs {
 
   double judgement() const { return judge_; }
 
-  // A fresh evaluator's start, and its whole judgement: of every family of inputs, where a
-  // candidate is screened on two; so many are drawn that half a second goes even for small
-  // problems.
+  // A fresh evaluator's start, and its whole judgement: so many families of inputs are drawn for it
+  // that half a second goes even where a candidate is screened in a hundredth of that.
   double last_round() const {
-    constexpr double kFamilies = 6;
     constexpr double kLeast = 0.5;
-    return 1.2 * setup_ + std::max({kFamilies * judge_, first_, kLeast});
+    return 1.2 * setup_ + std::max({2 * judge_, first_, kLeast});
   }
 
   // That, and the measurements of the finalists.

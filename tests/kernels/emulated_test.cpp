@@ -87,6 +87,8 @@ const Conflict kConflicts[] = {
      "sums of 4 bytes in the copy engine's swizzle"},
     {"wgmma_i8_blocks_split_k", "wl::st_shared<8>(staging", 2,
      "sums of 4 bytes in the copy engine's swizzle"},
+    {"simt_fp32_long_sums", "wl::cp_async<4>(a + ring_write", 2,
+     "lays an operand along k, of which a stage holds 16, in columns"},
 };
 
 TEST(EmulatedBanks, MatrixKernelsHaveNoConflictsButThoseThatAreKnown) {

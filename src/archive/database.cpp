@@ -2,7 +2,6 @@
 #include <asm-generic/errno.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
-#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -70,13 +69,17 @@ tl::unexpected<Error> foreign(const fs::path& path, const std::string& found) {
                "an archive, or no file yet", found, "name another file with --archive"});
 }
 
+// Places in SQLite's header. Source: sqlite.org/fileformat.html, section 1.3.
+constexpr size_t kWriteVersion = 18;
+constexpr size_t kReadVersion = 19;
+
 // Looks at the first bytes before SQLite does, which would call everything that is not its own "not
 // a database".
 Status look_at_header(const fs::path& path) {
   std::error_code missing;
   const auto size = fs::file_size(path, missing);
   if (missing || size == 0) return ok();
-  std::array<char, 16> head{};
+  std::array<char, 20> head{};
   std::ifstream stream(path, std::ios::binary);
   stream.read(head.data(), head.size());
   const auto got = as_size(stream.gcount());
@@ -85,9 +88,15 @@ Status look_at_header(const fs::path& path) {
     return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(),
                  "a readable file", found, "check its permissions"});
   }
-  if (std::string_view(head.data(), got) != kMagic.substr(0, got))
+  const size_t of_magic = std::min(got, kMagic.size());
+  if (std::string_view(head.data(), of_magic) != kMagic.substr(0, of_magic))
     return foreign(path, "a file of another kind");
   if (size < 100) return moved_aside(path, fmt::format("{} bytes, less than a header", size));
+  // Who may write it and who may read it, by version: SQLite takes what it does not know for a file
+  // that must not be written.
+  constexpr int kNewest = 2;
+  for (const char version : {head[kWriteVersion], head[kReadVersion]})
+    if (version < 1 || version > kNewest) return moved_aside(path, "a header of no known version");
   return ok();
 }
 
@@ -142,8 +151,6 @@ tl::unexpected<Error> Archive::error_of(int code) const {
   const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
   const std::string place = path_.string();
   const int system = connection ? sqlite3_system_errno(connection) : 0;
-  // A header that was damaged may say of itself that it must not be written.
-  if (code == SQLITE_READONLY && ::access(path_.c_str(), W_OK) == 0) return damaged(found);
   switch (failure_of(code, system)) {
     case Failure::no_room:
       return fail({ErrorCode::kDiskFull, "there is no room to write the archive", place,

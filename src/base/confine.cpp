@@ -1,6 +1,7 @@
 #include "base/confine.h"
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <linux/prctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

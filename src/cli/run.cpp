@@ -14,7 +14,6 @@
 #include "cli/command_line.h"
 #include "cli/progress.h"
 #include "runtime/compile.h"
-#include "runtime/executor.h"
 #include "search/options.h"
 
 namespace warploom::cli {

@@ -11,7 +11,6 @@
 #include <vector>
 #include "base/casts.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/nearest.h"
 #include "base/quoted.h"
 #include "base/rows.h"

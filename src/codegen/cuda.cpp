@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <regex>
 #include <set>
 #include <span>
@@ -16,10 +14,14 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "codegen/cuda_analysis.h"
 #include "codegen/cuda_emitter.h"
 #include "codegen/launch_list.h"
+#include "codegen/pipeline_stages.h"
 #include "codegen/synchronization.h"
 #include "codegen/terms.h"
+#include "layout/memory_layout.h"
+#include "layout/tv_layout.h"
 #include "synth/sites.h"
 #include "synth/synthesize.h"
 #include "target/capabilities.h"

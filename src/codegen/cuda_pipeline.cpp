@@ -17,6 +17,7 @@
 #include <utility>
 #include "base/casts.h"
 #include "base/dtype.h"
+#include "codegen/cuda_analysis.h"
 #include "codegen/cuda_emitter.h"
 #include "codegen/pipeline_stages.h"
 #include "codegen/synchronization.h"

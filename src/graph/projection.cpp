@@ -15,7 +15,6 @@
 #include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
-#include "base/error.h"
 #include "base/random.h"
 #include "base/rows.h"
 #include "graph/evaluator.h"

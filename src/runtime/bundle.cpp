@@ -27,6 +27,12 @@ bool runs_on(const std::string& arch, const std::string& here) {
          (!arch.ends_with('a') && arch < here && arch.substr(0, 4) == here.substr(0, 4));
 }
 
+Status check_machine(const std::string& arch, const std::string& here, const fs::path& folder) {
+  if (runs_on(arch, here)) return ok();
+  return fail({ErrorCode::kWrongMachine, "the bundle's kernels are for another machine",
+               folder.string(), arch, here, "optimize for this one"});
+}
+
 // What runs is the plan's text. It should be what lies beside it to be read and built.
 Status check_kernel_file(const nlohmann::json& plan, const fs::path& folder) {
   const auto named = plan.find("kernel_file");
@@ -66,6 +72,13 @@ Status pass_gate(const LaunchList& list, const Binary& binary, const LoadOptions
   return ok();
 }
 
+// The list's kernels, compiled and let through the gate.
+Result<Runnable> kernels_of(const LaunchList& list, const LoadOptions& options, Executor& device) {
+  WARPLOOM_TRY(const Binary binary, compile(list, {.most_spills = kAnySpills}));
+  WARPLOOM_CHECK(pass_gate(list, binary, options));
+  return device.load(list, binary);
+}
+
 // Memory of the device that holds these bytes.
 Result<Buffer> uploaded(std::string_view bytes, Executor& device) {
   WARPLOOM_TRY(Buffer buffer, device.allocate(bytes.size()));
@@ -87,14 +100,10 @@ Result<std::unique_ptr<Bundle>> Bundle::loaded(fs::path path, const LoadOptions&
   const LaunchList& list = bundle->list;
   WARPLOOM_TRY(bundle->device, executor_for(list, options, folder));
   Executor& device = *bundle->device;
-  if (!runs_on(list.arch, device.info().arch))
-    return fail({ErrorCode::kWrongMachine, "the bundle's kernels are for another machine",
-                 folder.string(), list.arch, device.info().arch, "optimize for this one"});
+  WARPLOOM_CHECK(check_machine(list.arch, device.info().arch, folder));
   if (!plan["constants"].is_object()) return unfit_plan(path, "constants that are no object");
   WARPLOOM_CHECK(check_kernel_file(plan, folder));
-  WARPLOOM_TRY(const Binary binary, compile(list, {.most_spills = kAnySpills}));
-  WARPLOOM_CHECK(pass_gate(list, binary, options));
-  WARPLOOM_TRY(bundle->kernels_, device.load(list, binary));
+  WARPLOOM_TRY(bundle->kernels_, kernels_of(list, options, device));
   for (const BufferSpec& input : list.inputs) {
     const auto file = plan["constants"].find(input.name);
     if (file == plan["constants"].end()) {

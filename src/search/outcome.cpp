@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 #include "base/rows.h"
+#include "codegen/launch_list.h"
 #include "graph/track.h"
 #include "kernels/config/kernel_config.h"
 #include "runtime/noise.h"

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 #include "base/casts.h"
+#include "base/dtype.h"
 #include "layout/tv_layout.h"
 #include "synth/solve.h"
 #include "target/capabilities.h"

@@ -10,6 +10,7 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
+#include "layout/tv_layout.h"
 #include "synth/sites.h"
 #include "synth/solve.h"
 #include "target/capabilities.h"

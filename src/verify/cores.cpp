@@ -1,7 +1,6 @@
 #include "verify/cores.h"
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/types.h>
 #include <set>
 #include <string>
 #include <vector>

@@ -1,10 +1,10 @@
 #include "verify/cpu_gate.h"
+#include <elf.h>
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>

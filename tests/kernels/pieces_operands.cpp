@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 #include "base/dtype.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/family.h"
@@ -16,6 +17,8 @@
 #include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/precision.h"
 #include "kernels/pieces/window_order.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 #include "loopnest/triangle_nets.h"
 #include "pieces.h"
 #include "support/nets.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 #include "base/dtype.h"
+#include "base/error.h"
 #include "cases.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
@@ -15,7 +16,6 @@
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "kernels/space_walk.h"
-#include "row_nets.h"
 #include "runtime/emulate.h"
 #include "support/nets.h"
 #include "support/problems.h"

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 #include "base/error.h"
-#include "base/process.h"
 #include "codegen/launch_list.h"
 #include "fixtures.h"
 #include "runtime/compile.h"

@@ -1,6 +1,7 @@
 // Messages between processes as somebody would send them who wants to harm the reader.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <unistd.h>
 #include <array>
 #include <cmath>

@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <iostream>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "codegen/launch_list.h"
 #include "runtime/compile.h"
 #include "runtime/compilers.h"

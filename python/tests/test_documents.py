@@ -100,7 +100,7 @@ class DocumentsTest(unittest.TestCase):
         env["WARPLOOM_PROGRAM"] = warploom.program()
         with within(SCRATCH / "lesson"):
             ran = subprocess.run(
-                [sys.executable, "-c", source.replace('"10s"', '"2s"')],
+                [sys.executable, "-c", source.replace('"10s"', '"20s"')],
                 capture_output=True,
                 text=True,
                 check=False,

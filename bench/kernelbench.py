@@ -2,7 +2,7 @@
 """The KernelBench board: every task searched cold, beside torch eager and torch.compile.
 
     python3 bench/kernelbench.py --warploom build/portable/warploom \\
-        --tasks ../shared/kernelbench --kernelbench CHECKOUT --kernelbench-commit 423217d \\
+        --tasks ONNX_FILES --kernelbench CHECKOUT --kernelbench-commit 423217d \\
         --limit 540 [--track tf32] [--budget 20] [--only SUBSTRING] [--out FILE]
 
 CHECKOUT: a clone of KernelBench, or its folder KernelBench/ alone; level1_19_ReLU.onnx of the tasks

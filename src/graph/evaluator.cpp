@@ -178,31 +178,6 @@ bool NodeEvaluator::overflows(const Node& node, bool last) const {
   return sums && overflows_in(Dtype::f32, made.magnitude);
 }
 
-View NodeEvaluator::projected(const Node& node, size_t input, View to) const {
-  const size_t rank = shape(node.outputs[0]).size();
-  const std::vector<int64_t> strides = std::exchange(to.strides, Shape(rank, 0));
-  const auto sources = axis_sources(graph_, node, input);
-  for (size_t i = 0; sources && i < sources->size(); ++i) {
-    const AxisSource& source = (*sources)[i];
-    if (source.axis == AxisSource::kWhole) continue;
-    to.origin += source.begin * strides[i];
-    to.strides[source.axis] = source.step * strides[i];
-  }
-  return to;
-}
-
-Taps NodeEvaluator::taps_of(const Node& node, size_t input, const View& in) const {
-  Taps taps;
-  const AxisSources sources = *axis_sources(graph_, node, input);
-  const Shape& size = shape(node.inputs[input]);
-  for (size_t i = 0; i < sources.size(); ++i) {
-    const bool all = sources[i].axis == AxisSource::kWhole;
-    taps.count.push_back(all ? size[i] : sources[i].taps);
-    taps.steps.push_back(sources[i].dilation * in.strides[i]);
-  }
-  return taps;
-}
-
 Fill NodeEvaluator::fill_of(TensorId id, double value) const {
   const Dtype dtype = graph_.tensor(id).dtype;
   return {value, 0, is_integer(dtype) ? saturated_integer(dtype, value) : 0};

@@ -12,16 +12,10 @@
 #include "graph/evaluator.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
+#include "graph/strided.h"
 #include "graph/tensor_view.h"
 
 namespace warploom::graph {
-// What an output takes in of an input: so many elements, so far apart, along each of the input's
-// axes.
-struct Taps {
-  Shape count;
-  std::vector<int64_t> steps;
-};
-
 class NodeEvaluator {
  public:
   NodeEvaluator(const Graph& graph, std::span<const Bytes> inputs, const EvalOptions& options);
@@ -50,8 +44,14 @@ class NodeEvaluator {
 
   // An input as a view in the output's coordinates: strides of 0 along axes that it lacks or that
   // stretch.
-  View projected(const Node& node, size_t input, View to) const;
-  Taps taps_of(const Node& node, size_t input, const View& in) const;
+  View projected(const Node& node, size_t input, View to) const {
+    return graph::projected(graph_, node, input, std::move(to));
+  }
+
+  Taps taps_of(const Node& node, size_t input, const View& in) const {
+    return graph::taps_of(graph_, node, input, in.strides);
+  }
+
   Fill fill_of(TensorId id, double value) const;
   // What a box of the output reads of the first input, packed, `fill` where that leaves the input;
   // in the input's coordinates.

@@ -20,6 +20,7 @@
 #include "graph/operators.h"
 #include "graph/reference.h"
 #include "graph/scalar_function.h"
+#include "graph/strided.h"
 #include "graph/tensor_view.h"
 
 namespace warploom::graph {
@@ -37,12 +38,6 @@ constexpr Reducer kReducers[] = {
     {OpKind::ReduceSum, ValueOp::add, 0},        {OpKind::SumPool, ValueOp::add, 0},
     {OpKind::ReduceProd, ValueOp::mul, 1},       {OpKind::ReduceMax, ValueOp::max, -kInfinity},
     {OpKind::MaxPool, ValueOp::max, -kInfinity}, {OpKind::ReduceMin, ValueOp::min, kInfinity}};
-
-// What an output takes in of an input, along each of the input's axes.
-struct Taps {
-  Shape count;
-  std::vector<int64_t> steps;
-};
 
 int64_t address(const StepView& view, const Shape& at) {
   int64_t place = view.origin;
@@ -103,8 +98,13 @@ class Planner {
     push(CopyStep{size, from, to}, to.storage, Dtype::f64);
   }
 
-  StepView projected(const Node& node, size_t input, StepView to) const;
-  Taps taps_of(const Node& node, size_t input, const StepView& in) const;
+  StepView projected(const Node& node, size_t input, StepView to) const {
+    return graph::projected(graph_, node, input, std::move(to));
+  }
+
+  Taps taps_of(const Node& node, size_t input, const StepView& in) const {
+    return graph::taps_of(graph_, node, input, in.strides);
+  }
 
   // What a box of the output reads of the first input, packed; where that leaves the input,
   // `filled` writes first.
@@ -219,32 +219,6 @@ const StepView& Planner::view(TensorId id) {
   made_.storages.push_back(
       {.given = id, .dtype = tensor.dtype, .elements = elements, .is_exact = true});
   return known;
-}
-
-// An input in the output's coordinates.
-StepView Planner::projected(const Node& node, size_t input, StepView to) const {
-  const size_t rank = shape(node.outputs[0]).size();
-  const std::vector<int64_t> strides = std::exchange(to.strides, Shape(rank, 0));
-  const auto sources = axis_sources(graph_, node, input);
-  for (size_t i = 0; sources && i < sources->size(); ++i) {
-    const AxisSource& source = (*sources)[i];
-    if (source.axis == AxisSource::kWhole) continue;
-    to.origin += source.begin * strides[i];
-    to.strides[source.axis] = source.step * strides[i];
-  }
-  return to;
-}
-
-Taps Planner::taps_of(const Node& node, size_t input, const StepView& in) const {
-  Taps taps;
-  const AxisSources sources = *axis_sources(graph_, node, input);
-  const Shape& size = shape(node.inputs[input]);
-  for (size_t i = 0; i < sources.size(); ++i) {
-    const bool all = sources[i].axis == AxisSource::kWhole;
-    taps.count.push_back(all ? size[i] : sources[i].taps);
-    taps.steps.push_back(sources[i].dilation * in.strides[i]);
-  }
-  return taps;
 }
 
 Status Planner::plan(const Node& node, const Box& box) {

@@ -142,7 +142,7 @@ int Cell::end() {
   if (process_ <= 0) return 0;
   ::kill(process_, SIGKILL);
   for (const TracedThread& worker : workers_)
-    while (!worker.await(Wait::block).gone) {}
+    while (!worker.await().gone) {}
   workers_.clear();
   watch_.reset();
   return end_process(std::exchange(process_, 0), true);
@@ -165,19 +165,19 @@ Status Cell::start_process_of_cell() {
 
 Status Cell::bring_in() {
   const TracedThread first(process_);
-  if (!first.await(Wait::block).by_trap()) return never_came();
+  if (!first.await().by_trap()) return never_came();
   constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE;
   if (::ptrace(PTRACE_SETOPTIONS, process_, nullptr, kOptions) != 0)
     return not_held(std::strerror(errno));
   while (true) {
     if (!first.go()) return never_came();
-    const Stop stop = first.await(Wait::block);
+    const Stop stop = first.await();
     if (stop.by_trap()) break;
     if (stop.event != PTRACE_EVENT_CLONE) return never_came();
     WARPLOOM_CHECK(take_in_worker());
   }
   for (TracedThread& worker : workers_) {
-    if (!worker.await(Wait::block).by_trap()) return never_came();
+    if (!worker.await().by_trap()) return never_came();
     if (!worker.learn()) return not_held("registers that cannot be read");
   }
   watch_->disarm();
@@ -189,7 +189,7 @@ Status Cell::take_in_worker() {
   if (::ptrace(PTRACE_GETEVENTMSG, process_, nullptr, &id) != 0)
     return not_held(std::strerror(errno));
   const TracedThread& worker = workers_.emplace_back(static_cast<pid_t>(id));
-  const Stop stop = worker.await(Wait::block);
+  const Stop stop = worker.await();
   if (stop.gone || !worker.go()) return never_came();
   return ok();
 }
@@ -220,7 +220,7 @@ Status Cell::look_round() {
 bool Cell::look_by_first(const Round& round) {
   const TracedThread& first = workers_[0];
   if (!prepare_thread(0, round, cell_code().look, false) || !first.go()) return false;
-  return first.await(Wait::block).by_trap();
+  return first.await().by_trap();
 }
 
 bool Cell::prepare_thread(int number, const Round& round, size_t function, bool apart) {

@@ -41,20 +41,7 @@ long trace(__ptrace_request request, pid_t id, uintptr_t address, void* data) {
 }
 }  // namespace
 
-bool TracedThread::stands_still(Stop& stop) const {
-  int status = 0;
-  const pid_t found = ::waitpid(id_, &status, __WALL | WNOHANG);
-  if (found == 0 || (found < 0 && errno == EINTR)) return false;
-  stop = found == id_ ? stop_of(status) : Stop{.gone = true};
-  return true;
-}
-
-Stop TracedThread::await(Wait wait) const {
-  Stop stop;
-  if (wait == Wait::spin) {
-    while (!stands_still(stop)) __builtin_ia32_pause();
-    return stop;
-  }
+Stop TracedThread::await() const {
   int status = 0;
   pid_t found = -1;
   do {

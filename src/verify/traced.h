@@ -4,7 +4,7 @@
 //   TracedThread thread(id);
 //   thread.set(registers);                        // all of them, floating point as at a new start
 //   thread.go();
-//   const Stop stop = thread.await(Wait::spin);   // what made it stand still again
+//   const Stop stop = thread.await();             // what made it stand still again
 //
 // The kernel says that a thread stands still; nothing of that can be forged by what runs in it.
 // Within the room only.
@@ -45,9 +45,7 @@ class TracedThread {
 
   pid_t id() const { return id_; }
 
-  Stop await(Wait wait) const;
-  // Nothing where it still runs.
-  bool stands_still(Stop& stop) const;
+  Stop await() const;  // until it stands still; this thread sleeps meanwhile
   bool go() const;
   // Remembers what the registers' sets look like; when it stands still, once.
   bool learn();

@@ -1,5 +1,4 @@
 // The archive on SQLite: its file, its statements, its errors.
-#include <asm-generic/errno.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <algorithm>

@@ -1,5 +1,4 @@
 #include "base/file.h"
-#include <asm-generic/errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>

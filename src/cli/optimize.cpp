@@ -1,7 +1,6 @@
 #include "search/optimize.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -19,13 +18,13 @@
 #include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/quoted.h"
 #include "base/rows.h"
 #include "cli/command.h"
 #include "codegen/launch_list.h"
 #include "export/bundle.h"
 #include "export/delivery.h"
 #include "graph/graph.h"
+#include "graph/track.h"
 #include "graph/weights.h"
 #include "kernels/config/kernel_config.h"
 #include "onnx/load.h"

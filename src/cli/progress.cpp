@@ -1,5 +1,4 @@
 #include "cli/progress.h"
-#include <asm-generic/ioctls.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>

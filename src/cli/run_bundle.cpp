@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <signal.h>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -183,44 +184,62 @@ runtime::LoadOptions load_options(const Flags& flags, Hold& hold) {
       .trusted = flags.trust, .gate = verify::check_image, .cpu = [&hold] { return hold.open(); }};
 }
 
-Result<Answer> run_bundle(const Flags& flags) {
-  Hold hold;
-  WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(flags.bundle, load_options(flags, hold)));
-  Executor& device = *bundle->device;
-  const size_t inputs = bundle->tensors.size() - bundle->list.outputs.size();
-  if (!flags.files.empty() && flags.files.size() != inputs)
-    return fail({ErrorCode::kUsage, "every input needs a file", "INPUTS",
-                 fmt::format("{} files", inputs), std::to_string(flags.files.size()),
-                 "name them in the order of the model's inputs"});
-  WARPLOOM_TRY(const std::vector<fs::path> paths, output_files(flags, bundle->list));
+size_t inputs_of(const runtime::Bundle& bundle) {
+  return bundle.tensors.size() - bundle.list.outputs.size();
+}
+
+// A buffer for each tensor, with what the inputs' files hold.
+Result<std::vector<runtime::Buffer>> filled_buffers(const Flags& flags, runtime::Bundle& bundle) {
+  Executor& device = *bundle.device;
   std::vector<runtime::Buffer> buffers;
-  std::vector<void*> addresses;
-  for (size_t i = 0; i < bundle->tensors.size(); ++i) {
-    const BufferSpec& tensor = *bundle->tensors[i];
+  for (size_t i = 0; i < bundle.tensors.size(); ++i) {
+    const BufferSpec& tensor = *bundle.tensors[i];
     WARPLOOM_TRY(buffers.emplace_back(), device.allocate(tensor.bytes()));
-    addresses.push_back(buffers[i].address());
-    if (i >= inputs) {  // what no kernel writes is no number, nor what lay in memory before
+    if (i >= inputs_of(bundle)) {  // what no kernel writes is no number, nor what lay there before
       WARPLOOM_CHECK(device.fill(buffers[i], 0xffffffff));
       continue;
     }
     WARPLOOM_TRY(const std::string bytes, input_of(flags, i, tensor));
     WARPLOOM_CHECK(device.upload(buffers[i], bytes.data(), tensor.bytes()));
   }
-  WARPLOOM_TRY(const runtime::Call call, bundle->bind(addresses));
-  WARPLOOM_TRY(json record, timed(device, call));
-  WARPLOOM_CHECK(make_folders(flags.out));
-  record["bundle"] = flags.bundle;
-  record["sandbox"] = hold.text();
-  if (bundle->prepare_us > 0) record["prepare_us"] = bundle->prepare_us;
-  for (size_t i = inputs; i < bundle->tensors.size(); ++i) {
-    const BufferSpec& tensor = *bundle->tensors[i];
+  return buffers;
+}
+
+// The outputs into their files, which the record names.
+Status write_outputs(runtime::Bundle& bundle, const std::vector<runtime::Buffer>& buffers,
+                     const std::vector<fs::path>& paths, json& record) {
+  const size_t inputs = inputs_of(bundle);
+  for (size_t i = inputs; i < bundle.tensors.size(); ++i) {
+    const BufferSpec& tensor = *bundle.tensors[i];
     std::string bytes(tensor.bytes(), '\0');
-    WARPLOOM_CHECK(device.download(buffers[i], bytes.data(), tensor.bytes()));
+    WARPLOOM_CHECK(bundle.device->download(buffers[i], bytes.data(), tensor.bytes()));
     const fs::path& path = paths[i - inputs];
     WARPLOOM_CHECK(write_tensor(path, tensor, bytes));
     record["outputs"][tensor.name] = path.string();
     record["files"].push_back({{"tensor", tensor.name}, {"path", path.string()}});
   }
+  return ok();
+}
+
+Result<Answer> run_bundle(const Flags& flags) {
+  Hold hold;
+  WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(flags.bundle, load_options(flags, hold)));
+  const size_t inputs = inputs_of(*bundle);
+  if (!flags.files.empty() && flags.files.size() != inputs)
+    return fail({ErrorCode::kUsage, "every input needs a file", "INPUTS",
+                 fmt::format("{} files", inputs), std::to_string(flags.files.size()),
+                 "name them in the order of the model's inputs"});
+  WARPLOOM_TRY(const std::vector<fs::path> paths, output_files(flags, bundle->list));
+  WARPLOOM_TRY(const std::vector<runtime::Buffer> buffers, filled_buffers(flags, *bundle));
+  std::vector<void*> addresses;
+  for (const runtime::Buffer& buffer : buffers) addresses.push_back(buffer.address());
+  WARPLOOM_TRY(const runtime::Call call, bundle->bind(addresses));
+  WARPLOOM_TRY(json record, timed(*bundle->device, call));
+  WARPLOOM_CHECK(make_folders(flags.out));
+  record["bundle"] = flags.bundle;
+  record["sandbox"] = hold.text();
+  if (bundle->prepare_us > 0) record["prepare_us"] = bundle->prepare_us;
+  WARPLOOM_CHECK(write_outputs(*bundle, buffers, paths, record));
   return Answer{record, text_of("run", record)};
 }
 

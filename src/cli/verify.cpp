@@ -21,7 +21,6 @@
 #include "kernels/family.h"
 #include "onnx/load.h"
 #include "plan/prepare.h"
-#include "runtime/bundle.h"
 #include "runtime/plan_file.h"
 #include "search/headline.h"
 #include "search/optimize.h"
@@ -190,7 +189,8 @@ json told(const Bench& bench, const Flags& flags, const Verdict& verdict) {
   return record;
 }
 
-Result<Answer> judge_again(Flags flags) {
+Result<Answer> judge_again(const Flags& given) {
+  Flags flags = given;
   flags.whole_bundle = true;
   WARPLOOM_TRY(Bench bench, open(flags));
   verify::Request request;
@@ -212,7 +212,7 @@ Result<Answer> judge_again(Flags flags) {
   return Answer{record, text_of("verdict", search::with_words(record))};
 }
 
-Result<Answer> time_again(Flags flags) {
+Result<Answer> time_again(const Flags& flags) {
   WARPLOOM_TRY(Bench bench, open(flags));
   verify::Request request;
   request.list = bench.list;
@@ -229,7 +229,8 @@ Result<Answer> time_again(Flags flags) {
 }
 
 // A command on a bundle, or on a file of kernels and its problem, without its name and help.
-Command judging_command(const std::shared_ptr<Flags>& flags, Result<Answer> (*action)(Flags)) {
+Command judging_command(const std::shared_ptr<Flags>& flags,
+                        Result<Answer> (*action)(const Flags&)) {
   Command command;
   command.flags = {
       {"PLAN", &flags->plan,

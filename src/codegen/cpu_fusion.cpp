@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <utility>
@@ -21,7 +20,6 @@
 #include "base/dtype.h"
 #include "codegen/cpu_emitter.h"
 #include "codegen/terms.h"
-#include "tile/print.h"
 #include "tile/program.h"
 
 namespace warploom::codegen {

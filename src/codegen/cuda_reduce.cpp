@@ -13,6 +13,7 @@
 #include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
+#include "base/value_op.h"
 #include "codegen/cuda_emitter.h"
 #include "codegen/synchronization.h"
 #include "codegen/terms.h"

@@ -18,6 +18,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "codegen/launch_check.h"
+#include "layout/memory_layout.h"
 #include "tile/program.h"
 
 namespace warploom {

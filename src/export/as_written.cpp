@@ -16,7 +16,6 @@
 #include <vector>
 #include "base/error.h"
 #include "base/quoted.h"
-#include "base/rendered.h"
 #include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "export/bundle.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include "base/dtype.h"
 #include "base/integers.h"
 #include "base/value_op.h"
@@ -10,6 +11,7 @@
 #include "graph/node_evaluator.h"
 #include "graph/operators.h"
 #include "graph/reference.h"
+#include "graph/strided.h"
 #include "graph/tensor_view.h"
 
 namespace warploom::graph {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
-#include <map>
 #include <optional>
 #include <utility>
 #include <variant>

@@ -1,7 +1,6 @@
 // The passes of a row reduction, and what each of them keeps for those behind it.
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <set>
 #include <vector>

@@ -9,7 +9,6 @@
 #include <vector>
 #include "archive/archive.h"
 #include "base/error.h"
-#include "base/rows.h"
 #include "report/figures.h"
 #include "report/plot.h"
 #include "report/table.h"

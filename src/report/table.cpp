@@ -1,7 +1,6 @@
 #include "report/table.h"
 #include <fmt/format.h>
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -1,5 +1,4 @@
 #include "runtime/compiler_sandbox.h"
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <link.h>
 #include <signal.h>
@@ -18,7 +17,6 @@
 #include <string_view>
 #include <system_error>
 #include <tl/expected.hpp>
-#include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "base/confine.h"

@@ -76,9 +76,14 @@ struct Nvrtc {
   bool ready = library.complete();
 };
 
-const Nvrtc& nvrtc() {
+Nvrtc load_nvrtc() {
   // Its own cache keeps images without their logs, in which spills stand.
-  static const Nvrtc instance = (setenv("CUDA_CACHE_DISABLE", "1", 1), Nvrtc{});
+  setenv("CUDA_CACHE_DISABLE", "1", 1);
+  return {};
+}
+
+const Nvrtc& nvrtc() {
+  static const Nvrtc instance = load_nvrtc();
   return instance;
 }
 

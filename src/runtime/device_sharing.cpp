@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include "base/error.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"

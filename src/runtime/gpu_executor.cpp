@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 #include "base/casts.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "runtime/driver.h"

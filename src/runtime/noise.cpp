@@ -20,7 +20,6 @@
 #include <utility>
 #include <vector>
 #include "base/casts.h"
-#include "base/file.h"
 #include "cpu/pool.h"
 #include "runtime/executor.h"
 

@@ -1,16 +1,21 @@
 // The end of a session: finalists, promotion, and what becomes the outcome.
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
+#include "archive/archive.h"
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "runtime/compile.h"
 #include "search/budget.h"
 #include "search/candidate.h"
 #include "search/outcome.h"
 #include "search/requests.h"
+#include "search/search_strategy.h"
 #include "search/tuning_session.h"
 #include "verify/evaluator.h"
 #include "verify/setup.h"

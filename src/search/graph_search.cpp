@@ -17,17 +17,17 @@
 #include "plan/limits.h"
 #include "plan/region.h"
 #include "search/budget.h"
+#include "search/costs.h"
 #include "search/optimize.h"
 #include "search/options.h"
 #include "search/outcome.h"
+#include "search/requests.h"
 #include "search/search_space.h"
 #include "search/shares.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
 #include "target/capabilities.h"
-#include "target/card.h"
 #include "vendor/match.h"
-#include "vendor/problem.h"
 
 namespace warploom::search {
 namespace {

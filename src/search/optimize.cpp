@@ -2,10 +2,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
-#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"

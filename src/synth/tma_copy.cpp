@@ -2,7 +2,6 @@
 // multiples of 16 bytes, fills with zeros alone, and all of a shared matrix, whose swizzle atoms
 // begin where their pattern does.
 #include <fmt/format.h>
-#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstddef>

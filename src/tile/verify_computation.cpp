@@ -11,6 +11,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/integers.h"
+#include "base/value_op.h"
 #include "tile/index.h"
 #include "tile/program.h"
 #include "tile/statement_verifier.h"

@@ -9,7 +9,6 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "graph/track.h"
 #include "runtime/executor.h"
 #include "vendor/cudnn.h"
 #include "vendor/places.h"

@@ -7,11 +7,8 @@
 #include <string_view>
 #include <utility>
 #include "base/casts.h"
-#include "base/dtype.h"
-#include "base/error.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
-#include "graph/track.h"
 #include "vendor/matcher.h"
 #include "vendor/places.h"
 #include "vendor/problem.h"

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
-#include <sys/types.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>

@@ -1,7 +1,6 @@
 // Compiled without instrumentation, stack protector or tables (cmake/Rooms.cmake): see cell_code.h.
 #include "verify/cell_code.h"
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <cstddef>
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/types.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>

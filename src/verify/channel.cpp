@@ -1,5 +1,6 @@
 #include "verify/channel.h"
 #include <poll.h>
+#include <sys/poll.h>
 #include <sys/socket.h>
 #include <array>
 #include <cstddef>

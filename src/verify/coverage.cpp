@@ -10,10 +10,8 @@
 #include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
-#include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
-#include "graph/operators.h"
 #include "graph/ranges.h"
 #include "graph/track.h"
 #include "verify/inputs.h"

@@ -1,10 +1,14 @@
+#include <Zydis/DecoderTypes.h>
+#include <Zydis/MetaInfo.h>
+#include <Zydis/Mnemonic.h>
+#include <Zydis/SharedTypes.h>
+#include <elf.h>
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>

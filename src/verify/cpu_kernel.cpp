@@ -1,5 +1,5 @@
 // The gate over a list's kernel: an instruction that is refused is placed at its line.
-#include <algorithm>
+#include <elf.h>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "runtime/device_sharing.h"
 #include "runtime/executor.h"
 #include "verify/channel.h"
@@ -17,7 +19,8 @@
 #include "verify/setup.h"
 #include "verify/shared_memory.h"
 #include "verify/tolerance.h"
-#include "verify/truth_messages.h"
+#include "verify/truth_engine.h"
+#include "verify/truth_messages.h"  // IWYU pragma: keep (conversions of Seen and its like)
 
 namespace warploom::verify {
 using nlohmann::json;

@@ -1,6 +1,13 @@
 #include "verify/disassembler.h"
+#include <Zycore/Status.h>
+#include <Zydis/Decoder.h>
+#include <Zydis/DecoderTypes.h>
+#include <Zydis/Mnemonic.h>
+#include <Zydis/SharedTypes.h>
+#include <Zydis/Zydis.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/types.h>
 #include <unistd.h>
 #include <string>
 #include <string_view>

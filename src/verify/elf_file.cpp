@@ -1,4 +1,5 @@
 #include "verify/elf_file.h"
+#include <elf.h>
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,9 @@
 #include "verify/gpu_gate.h"
+#include <elf.h>
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>

@@ -19,9 +19,6 @@
 #include "runtime/compile.h"
 #include "runtime/executor.h"
 #include "verify/channel.h"
-#include "verify/judge.h"
-#include "verify/peer.h"
-#include "verify/runner.h"
 #include "verify/shared_memory.h"
 
 namespace warploom::verify {

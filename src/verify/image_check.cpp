@@ -1,15 +1,8 @@
 #include "verify/image_check.h"
 #include <elf.h>
 #include <fmt/format.h>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cwchar>
-#include <functional>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 #include "base/error.h"
 #include "verify/cpu_gate.h"
 #include "verify/elf_file.h"

@@ -26,6 +26,7 @@
 #include "codegen/prepare.h"
 #include "graph/graph.h"
 #include "graph/projection.h"
+#include "graph/reference.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
 #include "verify/coverage.h"
@@ -35,6 +36,7 @@
 #include "verify/memory_group.h"
 #include "verify/oracle.h"
 #include "verify/runner.h"
+#include "verify/tolerance.h"
 
 namespace warploom::verify {
 namespace {

@@ -16,21 +16,13 @@
 #include "verify/device_truth.h"
 #include "verify/evaluator.h"
 #include "verify/gpu_scrub.h"
+#include "verify/judge_parts.h"
 #include "verify/oracle.h"
 #include "verify/runner.h"
 #include "verify/tolerance.h"
 #include "verify/turns.h"
 
 namespace warploom::verify {
-// Buffers with guard bytes round them.
-inline constexpr int64_t kGuardBytes = 64 << 10;
-
-struct Guarded {
-  runtime::Buffer whole;
-  runtime::Buffer data;  // at least kGuardBytes behind the whole's begin and before its end
-  uint32_t word = 0;     // what the guard bytes repeat
-};
-
 Result<Guarded> allocate_guarded(runtime::Executor& device, int64_t bytes);
 // ok, or candidate-wrote-input naming the buffer and the side.
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name);
@@ -73,42 +65,14 @@ class Judge {
   Verdict judge(const Request& request);
 
  private:
-  using Tensors = std::vector<Guarded>;
-
-  // One family's tensors, their truth, the vendor's error on them.
-  struct Inputs {
-    InputFamily family = InputFamily::normal;
-    Tensors tensors;
-    // GPU only; on the CPU the tensors themselves are read.
-    std::vector<std::vector<std::byte>> host;
-    std::vector<graph::Bytes> bytes;
-    std::vector<std::vector<uint64_t>> hashes;  // of each tensor's pieces
-    Truth truth;
-    Truth looked_at;  // of those that only timed calls are made on: some rows
-    int set = -1;     // in the process of the GPU's truth; -1: what is above holds bytes and truth
-    double vendor_error = -1;
-    std::optional<uint64_t> output_hash;  // of the outputs that the candidate made of them first
-  };
-
-  // What runs: the candidate or the vendor's kernel.
-  struct Contender {
-    runtime::Runnable kernel;
-    std::map<std::string, Guarded> workspaces;  // those that share bytes as one
-    runtime::Bindings placed;                   // each workspace in one of them
-    std::set<std::string> prepared;             // of the workspaces' names: those kept for calls
-    const Inputs* prepared_of = nullptr;        // whose contents they are made of
-    bool foreign = false;                       // GPU: its text is
-    int64_t local_bytes = 0;                    // GPU: of a thread's frame, the largest
-  };
-
-  // What calls are made on. There are several so that short calls can be timed in series on data
-  // that no cache holds.
-  struct Set {
-    std::shared_ptr<Inputs> inputs;
-    // the vendor's are the candidate's where memory is scarce
-    Tensors outputs;
-    Tensors vendor_outputs;
-  };
+  using Tensors = judging::Tensors;
+  using Inputs = judging::Inputs;
+  using Contender = judging::Contender;
+  using Set = judging::Set;
+  using Reference = judging::Reference;
+  using MoreCalls = judging::MoreCalls;
+  using Contest = judging::Contest;
+  using HostCopy = judging::HostCopy;
 
   Status reserve_memory();
 
@@ -134,13 +98,6 @@ class Judge {
   Status compare_outputs(std::vector<Comparison>& seen, const Tensors& outputs,
                          const Inputs& inputs, std::span<const Block> blocks,
                          const CompareScope& scope = {});
-
-  // A way to compute the graph without a candidate.
-  struct Reference {
-    runtime::Runnable kernel;
-    std::string libraries;
-    double us = 0;  // 0: not timed
-  };
 
   // The fastest of what else computes the graph, and why others are not it (judge_reference.cpp).
   Status choose_reference(Ready& ready);
@@ -190,13 +147,6 @@ class Judge {
                                                 size_t sets);
   Status check_constants(const LaunchList& list) const;
 
-  // Where bytes of the device are looked at; it grows, and is kept, since making it takes longer
-  // than filling it.
-  struct HostCopy {
-    std::shared_ptr<void> memory;
-    int64_t bytes = 0;
-  };
-
   // `bytes` of a buffer from `from` on, on the host: without a copy where they lie there anyway,
   // else in `copy`.
   Result<const std::byte*> on_host(const runtime::Buffer& data, int64_t from, int64_t bytes,
@@ -206,6 +156,9 @@ class Judge {
   Result<bool> is_unchanged(size_t input, const Set& set, bool whole);
   Result<Evidence> check_family(const Contender& candidate, const Set& set, const Request& request,
                                 double check_ms);
+  // Whether all rows were compared.
+  Result<bool> compare_family(std::vector<Comparison>& seen, const Set& set, const Request& request,
+                              double check_ms, Evidence& evidence);
   Status accept_output(size_t n, const Set& set, const Comparison& seen, bool everything,
                        Evidence& evidence);
   // What of the outputs the blocks tell the truth of.
@@ -219,6 +172,8 @@ class Judge {
 
   // Timed calls, on sets of inputs in turn (judge_timing.cpp).
   Status make_ring(const Request& request);
+  int64_t sets_of_ring() const;
+  Result<Set> other_set(int64_t number);
   Result<const Truth*> truth_of(Inputs& inputs);
 
   // The set of the ring that a sample's one call is made on, or of a series' many is looked at: no
@@ -236,21 +191,18 @@ class Judge {
   // More whole calls (judge_again.cpp); `whole`: outputs of a family were compared whole.
   Status check_again(const Contender& candidate, const Request& request, bool whole,
                      Verdict& verdict);
+  Result<MoreCalls> first_again(const Contender& candidate, const Request& request, Set& fresh,
+                                Random& random);
   Status check_fresh(const Contender& candidate, Set& set, uint64_t seed);
   Status check_repeated(const Contender& candidate, const Set& set);
   Result<uint64_t> hash_of(const Tensors& outputs);
-
-  // What takes turns, and how.
-  struct Contest {
-    std::vector<std::vector<runtime::Call>> calls;  // the candidate's, the vendor's
-    runtime::MeasureOptions options;
-  };
 
   Status check_ring();
   Status check_whole(const Set& set);
   Result<Turns> take_turns(const Contest& contest);
   Status second_clock(Contest contest);
   Result<Contest> contest_of(std::vector<Contender>& contenders, const Request& request);
+  Status before_candidate(std::vector<Contender>& contenders, size_t calls);
   runtime::MeasureOptions measuring(const Request& request, bool strictly) const;
   Status time_strictly(const Contest& contest, Verdict& verdict);
   Status look_for_state(const Contest& contest, const Request& request, Verdict& verdict);

@@ -4,14 +4,12 @@
 // Where FP64 of the whole output is cheap each call is on inputs of its own, so that what is wrong
 // for some numbers alone has as many tries. Else calls repeat on inputs whose outputs were found
 // right, and must give the same bits.
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 #include "base/error.h"
 #include "base/random.h"
@@ -58,45 +56,50 @@ Status Judge::check_repeated(const Contender& candidate, const Set& set) {
                "declare atomic sums, or make the order of sums the same"});
 }
 
+// The first of the calls says how long one takes, and so how many more there are.
+Result<Judge::MoreCalls> Judge::first_again(const Contender& candidate, const Request& request,
+                                            Set& fresh, Random& random) {
+  const auto start = std::chrono::steady_clock::now();
+  MoreCalls out{.by_truth = setup_.flops <= kCheapFlops && 3 * input_bytes_ <= kKeepBytes};
+  if (out.by_truth) {
+    WARPLOOM_CHECK(check_fresh(candidate, fresh, random.next()));
+    ++out.calls;
+    ++out.inputs;
+    out.wanted = whole_calls_for(true, ms_since(start));
+    out.by_truth = ms_since(start) <= kFreshMs;
+  }
+  WARPLOOM_TRY(out.first, set_of(kScreening[0], request.check_ms));
+  out.same_bits = !declares_atomic_sums(request.list) && out.first.inputs->output_hash;
+  if (out.by_truth || !out.same_bits) return out;
+  const auto again = std::chrono::steady_clock::now();
+  WARPLOOM_CHECK(check_repeated(candidate, out.first));
+  ++out.calls;
+  out.wanted = whole_calls_for(true, ms_since(again));
+  return out;
+}
+
 Status Judge::check_again(const Contender& candidate, const Request& request, bool whole,
                           Verdict& verdict) {
   const bool asked = request.foreign && request.whole && whole && output_bytes_ <= kScanBytes;
   if (!asked) return ok();
   const auto start = std::chrono::steady_clock::now();
   Random random(setup_.seed, "again");
-  int64_t calls = 0;
-  int64_t inputs = 0;  // that calls were on, other than those of the families
-  int64_t wanted = 0;
   if (!fresh_) fresh_ = std::make_shared<Inputs>();
   Set fresh{fresh_, outputs_, vendor_outputs_};
   fresh.inputs->family = kScreening[0];
-  bool by_truth = setup_.flops <= kCheapFlops && 3 * input_bytes_ <= kKeepBytes;
-  if (by_truth) {
-    WARPLOOM_CHECK(check_fresh(candidate, fresh, random.next()));
-    ++calls;
-    ++inputs;
-    wanted = whole_calls_for(true, ms_since(start));
-    by_truth = ms_since(start) <= kFreshMs;
-  }
-  WARPLOOM_TRY(const Set first, set_of(kScreening[0], request.check_ms));
-  const bool same_bits = !declares_atomic_sums(request.list) && first.inputs->output_hash;
-  if (!by_truth && same_bits) {
-    const auto again = std::chrono::steady_clock::now();
-    WARPLOOM_CHECK(check_repeated(candidate, first));
-    ++calls;
-    wanted = whole_calls_for(true, ms_since(again));
-  }
+  WARPLOOM_TRY(MoreCalls more, first_again(candidate, request, fresh, random));
   constexpr double kMostMs = 3000;
   // Now and then the same inputs again: how many threads there are must not show in the bits.
   constexpr uint64_t kOneIn = 4;
-  for (; (by_truth || same_bits) && calls < wanted && ms_since(start) < kMostMs; ++calls) {
-    if (by_truth) WARPLOOM_CHECK(check_fresh(candidate, fresh, random.next()));
-    inputs += by_truth;
-    if (same_bits && (!by_truth || random.below(kOneIn) == 0))
-      WARPLOOM_CHECK(check_repeated(candidate, by_truth ? fresh : first));
+  if (!more.by_truth && !more.same_bits) more.wanted = more.calls;
+  for (; more.calls < more.wanted && ms_since(start) < kMostMs; ++more.calls) {
+    if (more.by_truth) WARPLOOM_CHECK(check_fresh(candidate, fresh, random.next()));
+    more.inputs += more.by_truth;
+    if (more.same_bits && (!more.by_truth || random.below(kOneIn) == 0))
+      WARPLOOM_CHECK(check_repeated(candidate, more.by_truth ? fresh : more.first));
   }
-  verdict.whole_calls += calls;
-  verdict.whole_inputs += inputs;
+  verdict.whole_calls += more.calls;
+  verdict.whole_inputs += more.inputs;
   return ok();
 }
 }  // namespace warploom::verify

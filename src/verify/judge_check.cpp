@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -244,6 +245,36 @@ Result<bool> Judge::check_sums(size_t n, const runtime::Buffer& data, const Inpu
   return true;
 }
 
+// Where truth is on the GPU all rows are compared there; else those whose truth is known, and as
+// many of the others as there is time for.
+Result<bool> Judge::compare_family(std::vector<Comparison>& seen, const Set& set,
+                                   const Request& request, double check_ms, Evidence& evidence) {
+  const auto start = std::chrono::steady_clock::now();
+  const Inputs& inputs = *set.inputs;
+  if (is_on_gpu(inputs)) {
+    evidence.rows_checked = rows_;
+    WARPLOOM_CHECK(compare_outputs(seen, set.outputs, inputs, {}));
+    return true;
+  }
+  int64_t held = 0;
+  const auto compared = [&](std::span<const Block> blocks) -> Status {
+    for (const Block& block : blocks) {
+      const int64_t rows = block.rows.end - block.rows.begin;
+      held += rows;
+      evidence.rows_checked += block.silent(inputs.family) ? 0 : rows;
+    }
+    return compare_blocks(seen, set.outputs, blocks, inputs.family);
+  };
+  WARPLOOM_CHECK(compared(inputs.truth.blocks));
+  for (const RowRange& rows : inputs.truth.missing) {
+    if (!request.whole || ms_since(start) > check_ms) break;
+    WARPLOOM_TRY(const Block block,
+                 evaluate_block(setup_.graph, inputs.bytes, rows, options_for(inputs.family)));
+    WARPLOOM_CHECK(compared({&block, 1}));
+  }
+  return held >= rows_;
+}
+
 Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
                                      const Request& request, double check_ms) {
   const auto start = std::chrono::steady_clock::now();
@@ -255,30 +286,9 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
                     .seed = setup_.seed,
                     .reference_error = inputs.vendor_error,
                     .rows = rows_};
-  int64_t held = 0;
+  const double left_ms = check_ms - ms_since(start);
   std::vector<Comparison> seen;
-  const auto compared = [&](std::span<const Block> blocks) -> Status {
-    for (const Block& block : blocks) {
-      const int64_t rows = block.rows.end - block.rows.begin;
-      held += rows;
-      evidence.rows_checked += block.silent(inputs.family) ? 0 : rows;
-    }
-    return compare_blocks(seen, set.outputs, blocks, inputs.family);
-  };
-  if (is_on_gpu(inputs)) {
-    held = rows_;
-    evidence.rows_checked = rows_;
-    WARPLOOM_CHECK(compare_outputs(seen, set.outputs, inputs, {}));
-  } else {
-    WARPLOOM_CHECK(compared(inputs.truth.blocks));
-  }
-  for (const auto& rows : request.whole ? inputs.truth.missing : std::vector<RowRange>()) {
-    if (ms_since(start) > check_ms) break;
-    WARPLOOM_TRY(const Block block,
-                 evaluate_block(setup_.graph, inputs.bytes, rows, options_for(inputs.family)));
-    WARPLOOM_CHECK(compared({&block, 1}));
-  }
-  const bool everything = held >= evidence.rows;
+  WARPLOOM_TRY(const bool everything, compare_family(seen, set, request, left_ms, evidence));
   for (size_t n = 0; n < seen.size(); ++n) {
     const auto& data = set.outputs[n].data;
     const bool scanned = request.whole || data.bytes() <= kScanBytes;

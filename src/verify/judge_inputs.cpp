@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"

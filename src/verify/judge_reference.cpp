@@ -18,6 +18,7 @@
 #include "vendor/problem.h"
 #include "verify/evaluator.h"
 #include "verify/judge.h"
+#include "verify/oracle.h"
 #include "verify/tolerance.h"
 
 namespace warploom::verify {

@@ -28,6 +28,7 @@
 #include "verify/judge.h"
 #include "verify/oracle.h"
 #include "verify/tolerance.h"
+#include "verify/truth_engine.h"
 #include "verify/turns.h"
 
 namespace warploom::verify {
@@ -92,6 +93,23 @@ Result<const Truth*> Judge::truth_of(Inputs& inputs) {
   return &truth;
 }
 
+int64_t Judge::sets_of_ring() const {
+  if (!own_outputs_) return kRing;
+  const int64_t bytes = std::max<int64_t>(input_bytes_ + output_bytes_, 1);
+  return std::clamp<int64_t>(2 * device_->info().cache_bytes / bytes + 1, 2, kMostSets);
+}
+
+// Other inputs of the screening's family, with outputs of their own for calls in series.
+Result<Judge::Set> Judge::other_set(int64_t number) {
+  Set made{std::make_shared<Inputs>(), outputs_, vendor_outputs_};
+  made.inputs->family = kScreening[0];
+  WARPLOOM_CHECK(fill_inputs(*made.inputs, setup_.seed + 0x9e3779b9u * as_uint64(number)));
+  if (own_outputs_) WARPLOOM_TRY(made.outputs, make_outputs(*device_));
+  if (own_outputs_ && vendor_.kernel.bind) WARPLOOM_TRY(made.vendor_outputs, make_outputs(here()));
+  if (!is_on_gpu(*made.inputs)) WARPLOOM_CHECK(truth_of(*made.inputs));
+  return made;
+}
+
 // The screening's first set, and others of its family: as many as make a series of calls, or a few
 // that calls are drawn from. A row that is too dear to evaluate leaves the first alone.
 Status Judge::make_ring(const Request& request) {
@@ -101,31 +119,21 @@ Status Judge::make_ring(const Request& request) {
     return ok();
   }
   ring_.push_back(first);
-  const int64_t bytes = input_bytes_ + output_bytes_;
-  const int64_t cache = device_->info().cache_bytes;
-  own_outputs_ = setup_.engine == Engine::cuda && bytes <= kSeriesBytes;
-  int64_t sets = kRing;
-  if (own_outputs_)
-    sets = std::clamp<int64_t>(2 * cache / std::max<int64_t>(bytes, 1) + 1, 2, kMostSets);
+  own_outputs_ = setup_.engine == Engine::cuda && input_bytes_ + output_bytes_ <= kSeriesBytes;
   const graph::OutputRows rows = graph::rows_of(setup_.graph);
   const auto parts = static_cast<double>(rows.independent ? rows.count : 1);
   const bool is_dear = !truth_ && setup_.flops / parts > kDearRow;
   if (!own_outputs_ && is_dear) return ok();
-  for (int64_t set = 1; set < sets; ++set) {
-    if (!own_outputs_ && looked_at_ms_ > kLookedAtMs) return ok();
-    if (!own_outputs_ && sets * input_bytes_ > kKeepBytes && set > 1) return ok();
-    Set made{std::make_shared<Inputs>(), outputs_, vendor_outputs_};
-    made.inputs->family = kScreening[0];
-    const uint64_t seed = setup_.seed + 0x9e3779b9u * as_uint64(set);
-    const Status filled = fill_inputs(*made.inputs, seed);
+  const int64_t sets = sets_of_ring();
+  const bool is_large = sets * input_bytes_ > kKeepBytes;
+  for (int64_t number = 1; number < sets; ++number) {
+    const bool is_enough = looked_at_ms_ > kLookedAtMs || (is_large && number > 1);
+    if (!own_outputs_ && is_enough) return ok();
+    Result<Set> made = other_set(number);
     // Large problems leave no room for another set.
-    if (!filled && filled.error().code == ErrorCode::kOutOfMemory) return ok();
-    WARPLOOM_CHECK(filled);
-    if (own_outputs_) WARPLOOM_TRY(made.outputs, make_outputs(*device_));
-    if (own_outputs_ && vendor_.kernel.bind)
-      WARPLOOM_TRY(made.vendor_outputs, make_outputs(here()));
-    if (!is_on_gpu(*made.inputs)) WARPLOOM_CHECK(truth_of(*made.inputs));
-    ring_.push_back(std::move(made));
+    if (!made && made.error().code == ErrorCode::kOutOfMemory) return ok();
+    if (!made) return fail(made.error());
+    ring_.push_back(*std::move(made));
   }
   return ok();
 }
@@ -347,18 +355,23 @@ Result<Judge::Contest> Judge::contest_of(std::vector<Contender>& contenders,
     if (has_vendor) WARPLOOM_TRY(contest.calls[1].emplace_back(), bind(vendor_, ring_[i]));
   }
   contest.options = measuring(request, request.foreign);
-  contest.options.around = [this, &contenders, &request](size_t which, size_t of,
-                                                         bool after) -> Status {
-    if (after) return which == 0 ? after_sample(contenders[0], request, of) : ok();
-    WARPLOOM_CHECK(before_sample(which == 0 ? contenders[0] : vendor_, of));
-    if (which != 0) return ok();
-    if (of == 1)
-      return prepare(contenders[own_outputs_ ? drawn(ring_.size()) : 0],
-                     ring_[drawn(ring_.size())]);
-    for (size_t i = 0; i < of; ++i) WARPLOOM_CHECK(prepare(contenders[i], ring_[i]));
-    return ok();
+  contest.options.around = [this, &contenders, &request](size_t which, size_t of, bool after) {
+    const bool is_vendor = which != 0;
+    if (is_vendor) return after ? ok() : before_sample(vendor_, of);
+    return after ? after_sample(contenders[0], request, of) : before_candidate(contenders, of);
   };
   return contest;
+}
+
+// `calls` of the candidate come next: one on a set that is drawn, or one on each.
+Status Judge::before_candidate(std::vector<Contender>& contenders, size_t calls) {
+  WARPLOOM_CHECK(before_sample(contenders[0], calls));
+  if (calls == 1) {
+    const size_t set = drawn(ring_.size());
+    return prepare(contenders[own_outputs_ ? set : 0], ring_[set]);
+  }
+  for (size_t i = 0; i < calls; ++i) WARPLOOM_CHECK(prepare(contenders[i], ring_[i]));
+  return ok();
 }
 
 // Of a foreign candidate on a CPU: that it keeps nothing from call to call, and whether its time is

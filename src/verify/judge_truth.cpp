@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "verify/device_truth.h"

@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -33,9 +31,7 @@
 #include "verify/bytes.h"
 #include "verify/cell.h"
 #include "verify/cell_code.h"
-#include "verify/channel.h"
 #include "verify/cores.h"
-#include "verify/oracle.h"
 #include "verify/shared_memory.h"
 
 namespace warploom::verify {

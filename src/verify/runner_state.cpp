@@ -181,17 +181,19 @@ Status Runner::look_at_pairs(const Work& work, bool same_bits) {
       cell_->renew_as_new();
     return time_launches(work);
   };
-  const auto is_over = [&] { return ms_since(start) > kPatienceMs; };
   Pairs pairs;
-  for (const int wanted : kPairs) {
-    while (std::ssize(pairs.left_us) < wanted && !is_over()) {
-      const bool first = random_.below(2) == 0;
-      for (const bool as_left : {first, !first}) {
-        WARPLOOM_TRY(const double us, timed(as_left));
-        (as_left ? pairs.left_us : pairs.fresh_us).push_back(us);
-        if (same_bits && hash_of_outputs(work) != output) return keeps_state("another output");
-      }
+  const auto time_pair = [&]() -> Status {
+    const bool first = random_.below(2) == 0;
+    for (const bool as_left : {first, !first}) {
+      WARPLOOM_TRY(const double us, timed(as_left));
+      (as_left ? pairs.left_us : pairs.fresh_us).push_back(us);
+      if (same_bits && hash_of_outputs(work) != output) return keeps_state("another output");
     }
+    return ok();
+  };
+  for (const int wanted : kPairs) {
+    while (std::ssize(pairs.left_us) < wanted && ms_since(start) <= kPatienceMs)
+      WARPLOOM_CHECK(time_pair());
     // Few pairs decide nothing.
     const bool enough = std::ssize(pairs.left_us) >= wanted;
     if (!enough || !pairs.are_far_apart(overhead().spread_us)) return ok();

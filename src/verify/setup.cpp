@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include "base/casts.h"
 #include "base/error.h"
 #include "graph/graph.h"
-#include "graph/graph_json.h"
+#include "graph/graph_json.h"  // IWYU pragma: keep (conversions of Graph)
 #include "graph/ranges.h"
 #include "graph/track.h"
 #include "target/capabilities.h"

@@ -1,13 +1,12 @@
 #include "verify/traced.h"
 #include <elf.h>
-#include <signal.h>
+#include <signal.h>  // IWYU pragma: keep (siginfo_t)
 #include <sys/ptrace.h>
 #include <sys/types.h>
-#include <sys/uio.h>
+#include <sys/uio.h>  // IWYU pragma: keep (iovec)
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

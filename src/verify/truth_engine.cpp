@@ -5,14 +5,17 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "graph/graph.h"
+#include "graph/ranges.h"
 #include "graph/reference.h"
 #include "graph/steps.h"
+#include "graph/track.h"
 #include "runtime/executor.h"
 #include "verify/inputs.h"
 #include "verify/limits.h"
@@ -103,6 +106,13 @@ Status TruthEngine::set_up(const graph::Graph& graph, Track track, const graph::
   choices_ = choices_in(graph_);
   by_element_ = graph::is_by_element(primitive_);
   WARPLOOM_CHECK(check_steps());
+  WARPLOOM_CHECK(upload_constants());
+  WARPLOOM_TRY(seen_,
+               device_.allocate(kernels_.blocks() * static_cast<int64_t>(sizeof(tasks::Seen))));
+  return ok();
+}
+
+Status TruthEngine::upload_constants() {
   const auto on_device = [&](const std::vector<std::byte>& bytes) -> Result<runtime::Buffer> {
     WARPLOOM_TRY(runtime::Buffer made, device_.allocate(std::ssize(bytes)));
     WARPLOOM_CHECK(device_.upload(made, bytes.data(), std::ssize(bytes)));
@@ -115,8 +125,6 @@ Status TruthEngine::set_up(const graph::Graph& graph, Track track, const graph::
   }
   for (const graph::Tensor& tensor : graph_.tensors)
     if (tensor.constant) WARPLOOM_TRY(given_constants_.emplace_back(), on_device(*tensor.constant));
-  WARPLOOM_TRY(seen_,
-               device_.allocate(kernels_.blocks() * static_cast<int64_t>(sizeof(tasks::Seen))));
   return ok();
 }
 

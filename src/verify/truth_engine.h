@@ -87,6 +87,7 @@ class TruthEngine {
       : device_(device), kernels_(std::move(kernels)), runner_(device, kernels_) {}
 
   Status set_up(const graph::Graph& graph, Track track, const graph::Ranges& ranges);
+  Status upload_constants();
   Status check_steps() const;
   Status draw_tensor(const Stream& stream, const runtime::Buffer& to);
   Result<DevicePair> rows(Set& set, int output, int64_t begin, int64_t end, bool drops_nan);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/rendered.h"
 #include "codegen/launch_list.h"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 #include "base/error.h"
+#include "codegen/launch_list.h"
 #include "runtime/compile.h"
 #include "runtime/device_sharing.h"
 #include "runtime/executor.h"
@@ -19,7 +20,7 @@
 #include "verify/inputs.h"
 #include "verify/setup.h"
 #include "verify/truth_engine.h"
-#include "verify/truth_messages.h"
+#include "verify/truth_messages.h"  // IWYU pragma: keep (conversions of Seen and its like)
 
 namespace warploom::verify {
 namespace {

@@ -6,9 +6,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tl/expected.hpp>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/value_op.h"
 #include "graph/graph.h"
@@ -147,6 +150,34 @@ tasks::Term term_of(const ExpressionTerm& term, const std::vector<int>& slots, s
   return made;
 }
 
+// Whether the kernels' tables hold the axes of a step.
+Status check_step(const graph::PointwiseStep& work) {
+  return check_pointwise(work);
+}
+
+Status check_step(const graph::CopyStep& work) {
+  std::vector<std::vector<int64_t>> views = {work.to.strides};
+  if (work.from) views.push_back(strides_in(*work.from, work.size.size()));
+  return check_axes(folded(work.size, views));
+}
+
+Status check_step(const graph::GatherStep& work) {
+  return check_axes(
+      folded(work.size, {work.from.strides, work.index.strides, graph::strides_of(work.size)}));
+}
+
+Status check_step(const graph::ReduceStep& work) {
+  WARPLOOM_CHECK(check_axes(folded(work.size, {work.from.strides, graph::strides_of(work.size)})));
+  return check_axes(folded(work.taps, {work.steps}));
+}
+
+Status check_step(const graph::ScanStep& work) {
+  return check_axes(folded(work.size, {work.from.strides, work.to.strides}));
+}
+
+Status check_step(const graph::ProductStep&) {
+  return ok();
+}
 }  // namespace
 
 tasks::Numbers DevicePair::numbers() const {
@@ -154,25 +185,8 @@ tasks::Numbers DevicePair::numbers() const {
 }
 
 Status StepRunner::check(const graph::Steps& steps) {
-  for (const graph::Step& step : steps.steps) {
-    if (const auto* work = std::get_if<graph::PointwiseStep>(&step.work))
-      WARPLOOM_CHECK(check_pointwise(*work));
-    if (const auto* work = std::get_if<graph::CopyStep>(&step.work)) {
-      std::vector<std::vector<int64_t>> views = {work->to.strides};
-      if (work->from) views.push_back(strides_in(*work->from, work->size.size()));
-      WARPLOOM_CHECK(check_axes(folded(work->size, views)));
-    }
-    if (const auto* work = std::get_if<graph::GatherStep>(&step.work))
-      WARPLOOM_CHECK(check_axes(folded(
-          work->size, {work->from.strides, work->index.strides, graph::strides_of(work->size)})));
-    if (const auto* work = std::get_if<graph::ReduceStep>(&step.work)) {
-      WARPLOOM_CHECK(
-          check_axes(folded(work->size, {work->from.strides, graph::strides_of(work->size)})));
-      WARPLOOM_CHECK(check_axes(folded(work->taps, {work->steps})));
-    }
-    if (const auto* work = std::get_if<graph::ScanStep>(&step.work))
-      WARPLOOM_CHECK(check_axes(folded(work->size, {work->from.strides, work->to.strides})));
-  }
+  for (const graph::Step& step : steps.steps)
+    WARPLOOM_CHECK(std::visit([](const auto& work) { return check_step(work); }, step.work));
   return ok();
 }
 

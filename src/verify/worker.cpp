@@ -25,7 +25,6 @@
 #include "verify/judge.h"
 #include "verify/memory_group.h"
 #include "verify/peer.h"
-#include "verify/runner.h"
 #include "verify/setup.h"
 
 namespace warploom::verify {

@@ -18,7 +18,6 @@
 #include "archive_fixture.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "support/paths.h"
 
 namespace warploom::archive {
 namespace {

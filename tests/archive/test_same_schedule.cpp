@@ -1,6 +1,6 @@
 // Of one schedule there is one record: which of several stands.
 #include <gtest/gtest.h>
-#include <sys/types.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cstdint>

@@ -11,7 +11,6 @@
 #include "archive/versions.h"
 #include "archive_fixture.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "support/paths.h"
 
 namespace warploom::archive {

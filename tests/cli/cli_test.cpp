@@ -428,15 +428,18 @@ TEST_F(Cli, OfANetworkTheArchiveKnowsWhatShareEachRegionHad) {
   const std::string flags = "--target cpu --budget 40s --archive kept.sqlite --out made";
   ASSERT_EQ(optimize(flags).status, 0);
   double seconds = 0;
+  bool all_judged_whole = true;
   auto archive = archive::Archive::open(scratch.path() / "kept.sqlite");
   const auto problems = archive->problems();
   for (const auto& problem : *problems) {
     const auto runs = archive->runs(problem.key);
     EXPECT_LT(runs->front().budget_seconds, 40) << problem.name;
     seconds += runs->front().budget_seconds;
+    all_judged_whole &= (*archive->best(problem.key))->stage == archive::Stage::promoted;
   }
   EXPECT_NEAR(seconds, 40, 1e-9);
-  EXPECT_TRUE(optimize(flags).out["recalled"].get<bool>());
+  // What a busy machine left no time to judge whole is searched again.
+  EXPECT_EQ(optimize(flags).out["recalled"].get<bool>(), all_judged_whole);
 }
 
 TEST_F(Cli, ASearchOfANetworkThatWasKilledGoesOn) {

@@ -21,8 +21,6 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "codegen/launch_list.h"
-#include "runtime/compile.h"
-#include "runtime/compilers.h"
 #include "runtime/executor.h"
 #include "support/paths.h"
 #include "support/sample.h"

@@ -22,7 +22,6 @@
 #include "base/random.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
-#include "graph/reference.h"
 #include "graph/track.h"
 #include "kernels/family.h"
 #include "kernels/trials.h"
@@ -32,7 +31,6 @@
 #include "runtime/compile.h"
 #include "runtime/emulate.h"
 #include "runtime/executor.h"
-#include "search/optimize.h"
 #include "support/paths.h"
 #include "target/capabilities.h"
 

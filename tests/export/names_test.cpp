@@ -2,12 +2,10 @@
 #include "export/names.h"
 #include <gtest/gtest.h>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
-#include "base/file.h"
 #include "base/process.h"
 
 namespace warploom::export_ {

@@ -1,9 +1,9 @@
 // A bundle that somebody else made, or that was changed, is loaded right or refused.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>

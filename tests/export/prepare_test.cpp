@@ -10,7 +10,6 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "codegen/launch_check.h"
 #include "codegen/launch_list.h"
 #include "export/bundle.h"
 #include "export/delivery.h"

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
-#include "base/file.h"
 #include "fuzz/check.h"
 #include "fuzz/program.h"
 #include "shrink.h"

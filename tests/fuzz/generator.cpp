@@ -17,7 +17,6 @@
 #include "fuzz/program.h"
 #include "tile/index.h"
 #include "tile/program.h"
-#include "tile/verify.h"
 
 namespace warploom::fuzz {
 using namespace tile;

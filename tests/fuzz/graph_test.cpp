@@ -18,11 +18,11 @@
 #include <string>
 #include <utility>
 #include "base/error.h"
-#include "base/file.h"
 #include "fuzz/check.h"
 #include "fuzz/graph_case.h"
 #include "graph/common_subexpressions.h"
 #include "graph/reference.h"
+#include "graph/track.h"
 #include "graph_check.h"
 
 namespace warploom {

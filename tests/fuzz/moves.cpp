@@ -1,6 +1,5 @@
 // Pure data movement: chains of scopes from global to global memory, boxes of boxes, many ranks,
 // orders and types.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>

@@ -22,7 +22,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
 #include <sstream>
 #include <string>
 #include <tuple>

@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "builder.h"
 #include "graph/graph.h"
-#include "graph/operators.h"
 #include "graph/reference.h"
 
 namespace warploom::graph {

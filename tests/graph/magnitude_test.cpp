@@ -9,7 +9,6 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "builder.h"
 #include "graph/graph.h"
 #include "graph/reference.h"

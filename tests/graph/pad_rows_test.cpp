@@ -10,7 +10,6 @@
 #include "base/random.h"
 #include "builder.h"
 #include "graph/graph.h"
-#include "graph/operators.h"
 #include "graph/reference.h"
 
 namespace warploom::graph {

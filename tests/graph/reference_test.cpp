@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 #include "base/dtype.h"
-#include "base/random.h"
 #include "builder.h"
 #include "graph/graph.h"
 #include "reference_checks.h"

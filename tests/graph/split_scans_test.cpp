@@ -12,7 +12,6 @@
 #include "base/random.h"
 #include "builder.h"
 #include "graph/graph.h"
-#include "graph/operators.h"
 #include "graph/reference.h"
 
 namespace warploom::graph {

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "builder.h"
 #include "graph/graph.h"
-#include "graph/reference.h"
 
 namespace warploom::graph {
 namespace {

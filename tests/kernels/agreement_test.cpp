@@ -31,7 +31,6 @@
 #include "support/sample.h"
 #include "target/capabilities.h"
 #include "tile/interpret.h"
-#include "tile/print.h"
 
 namespace warploom {
 namespace {

@@ -12,7 +12,6 @@
 #include "kernels/family.h"
 #include "support/nets.h"
 #include "support/problems.h"
-#include "target/capabilities.h"
 #include "trials.h"
 
 namespace warploom::test {

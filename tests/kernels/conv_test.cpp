@@ -12,7 +12,6 @@
 #include "graph/reference.h"
 #include "graph/track.h"
 #include "kernels/family.h"
-#include "loopnest/contraction.h"
 #include "runtime/emulate.h"
 #include "support/nets.h"
 #include "support/problems.h"

@@ -24,12 +24,10 @@
 #include "kernels/config/configs.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
-#include "loopnest/contraction.h"
 #include "target/capabilities.h"
 #include "tile/interpret.h"
 #include "tile/program.h"
 #include "tile/verify.h"
-#include "trials.h"
 
 namespace warploom::kernels {
 namespace {

@@ -10,7 +10,6 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
-#include "cases.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/config/configs.h"

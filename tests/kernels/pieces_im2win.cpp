@@ -8,7 +8,9 @@
 #include <vector>
 #include "base/dtype.h"
 #include "graph/graph.h"
+#include "kernels/config/configs.h"
 #include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/im2win_kernel.h"
 #include "kernels/pieces/im2win_stage.h"
 #include "kernels/pieces/operand_packing.h"

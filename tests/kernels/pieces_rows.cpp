@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_chunked_softmax.h"
 #include "kernels/pieces/row_kernel.h"
 #include "kernels/pieces/row_ring.h"

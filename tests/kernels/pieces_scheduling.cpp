@@ -15,6 +15,7 @@
 #include "kernels/pieces/tile_scheduler.h"
 #include "kernels/pieces/wgmma_product.h"
 #include "kernels/pieces/wgmma_tiles.h"
+#include "loopnest/contraction.h"
 #include "loopnest/triangle_nets.h"
 #include "pieces.h"
 #include "support/nets.h"

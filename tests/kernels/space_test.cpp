@@ -19,7 +19,6 @@
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "kernels/space_walk.h"
-#include "row_nets.h"
 #include "support/nets.h"
 #include "support/problems.h"
 #include "target/capabilities.h"

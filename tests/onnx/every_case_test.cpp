@@ -5,12 +5,12 @@
 // WARPLOOM_ONNX_MUTANTS_SEED their seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>

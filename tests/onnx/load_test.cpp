@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "graph/graph.h"
-#include "graph/reference.h"
 #include "onnx/spell.h"
 #include "support/paths.h"
 

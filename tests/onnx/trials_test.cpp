@@ -1,5 +1,6 @@
 // Small models of kinds that people have reported trouble with.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
@@ -8,11 +9,9 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/integers.h"
 #include "base/random.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
-#include "model_text.h"
 #include "onnx/load.h"
 #include "support/paths.h"
 

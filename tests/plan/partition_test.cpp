@@ -29,7 +29,6 @@
 #include "kernels/family.h"
 #include "plan/fusion.h"
 #include "plan/link.h"
-#include "plan/plan.h"
 #include "plan/region.h"
 #include "target/capabilities.h"
 

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "runtime/compile.h"
 #include "runtime/compilers.h"
 #include "runtime/fixtures.h"
 #include "runtime/foreign_text.h"

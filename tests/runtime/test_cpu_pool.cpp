@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
 #include <thread>
 #include <vector>
 #include "cpu/pool.h"

@@ -1,7 +1,7 @@
+#include <gtest/gtest.h>
 #include <string>
 #include "base/error.h"
 #include "codegen/launch_list.h"
-#include "fixtures.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 #include "runtime/library.h"

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "runtime/compile.h"
-#include "runtime/driver.h"
 #include "runtime/executor.h"
 #include "runtime/fixtures.h"
 #include "runtime/timing.h"

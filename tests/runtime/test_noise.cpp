@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 #include "common/median.h"
-#include "fixtures.h"
 #include "runtime/noise.h"
 #include "runtime/standing.h"
 #include "runtime/timing.h"

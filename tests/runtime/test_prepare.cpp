@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include "base/dtype.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "fixtures.h"

@@ -14,7 +14,6 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/process.h"
 #include "codegen/launch_list.h"
 #include "fixtures.h"
 #include "runtime/compile.h"

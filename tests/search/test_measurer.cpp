@@ -1,24 +1,23 @@
 // What becomes of candidates between their submission and their verdict.
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <atomic>
 #include <chrono>
 #include <future>
 #include <optional>
-#include <string>
 #include <vector>
 #include "base/error.h"
 #include "base/file.h"
+#include "codegen/launch_list.h"
 #include "fake_family.h"
 #include "kernels/config/kernel_config.h"
 #include "search/budget.h"
 #include "search/candidate.h"
-#include "search/compile_pool.h"
 #include "search/measurer.h"
 #include "search/options.h"
 #include "search/requests.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
+#include "verify/evaluator.h"
 
 namespace warploom::search {
 namespace {

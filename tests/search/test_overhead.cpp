@@ -37,12 +37,10 @@
 #include "runtime/executor.h"
 #include "search/search_space.h"
 #include "search/search_strategy.h"
-#include "search/tuning_session.h"
 #include "target/capabilities.h"
 #include "vendor/match.h"
 #include "verify/evaluator.h"
 #include "verify/setup.h"
-#include "verify/tolerance.h"
 
 namespace warploom::search {
 namespace {

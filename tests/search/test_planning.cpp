@@ -17,7 +17,6 @@
 #include "search/search_space.h"
 #include "search/search_strategy.h"
 #include "search/task.h"
-#include "search/tuning_session.h"
 #include "target/capabilities.h"
 
 namespace warploom::search {

@@ -6,14 +6,13 @@
 #include <functional>
 #include <string>
 #include <vector>
-#include "archive/archive.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "fake_family.h"
 #include "kernels/config/kernel_config.h"
 #include "search/budget.h"
 #include "search/options.h"
-#include "search/requests.h"
+#include "search/search_strategy.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
 #include "verify/evaluator.h"

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include "search/options.h"
 #include "search/timeline.h"
 
 namespace warploom::search {

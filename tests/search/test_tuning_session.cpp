@@ -7,14 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
-#include <thread>
 #include <vector>
 #include "archive/archive.h"
 #include "base/dtype.h"
@@ -25,11 +22,9 @@
 #include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph/track.h"
-#include "kernels/family.h"
 #include "search/optimize.h"
 #include "search/options.h"
 #include "search/search_space.h"
-#include "search/search_strategy.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
 #include "target/capabilities.h"

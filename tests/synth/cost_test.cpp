@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include "base/dtype.h"
 #include "base/error.h"
-#include "synth/solve.h"
 #include "synth/synthesize.h"
 #include "target/capabilities.h"
 #include "tile/build.h"

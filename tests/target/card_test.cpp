@@ -1,5 +1,6 @@
 #include "target/card.h"
 #include <gtest/gtest.h>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>

@@ -2,21 +2,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <utility>
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/random.h"
-#include "base/value_op.h"
 #include "examples.h"
 #include "tile/build.h"
-#include "tile/index.h"
 #include "tile/interpret.h"
-#include "tile/print.h"
 #include "tile/program.h"
-#include "tile/verify.h"
 
 namespace warploom::tile {
 namespace {

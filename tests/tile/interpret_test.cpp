@@ -15,7 +15,6 @@
 #include "tile/index.h"
 #include "tile/print.h"
 #include "tile/program.h"
-#include "tile/verify.h"
 
 namespace warploom::tile {
 namespace {

@@ -1,4 +1,3 @@
-#include "tile/verify.h"
 #include <gtest/gtest.h>
 #include "base/dtype.h"
 #include "base/value_op.h"

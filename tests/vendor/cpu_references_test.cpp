@@ -9,7 +9,6 @@
 #include "runtime/executor.h"
 #include "vendor/make.h"
 #include "vendor/match.h"
-#include "vendor/plain.h"
 #include "vendor/problem.h"
 #include "vendor/program.h"
 

@@ -8,7 +8,6 @@
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/track.h"
-#include "runtime/driver.h"
 #include "runtime/executor.h"
 #include "vendor/make.h"
 #include "vendor/match.h"

@@ -1,5 +1,6 @@
 #include "host_truth.h"
 #include "codegen/launch_list.h"
+#include "verify/channel.h"
 #include "verify/device_truth.h"
 #include "verify/peer.h"
 

@@ -13,6 +13,7 @@
 #include "../graph/builder.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "graph/builder.h"
 #include "graph/graph.h"

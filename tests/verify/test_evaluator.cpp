@@ -1,12 +1,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <linux/prctl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -16,7 +13,6 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>

@@ -1,4 +1,5 @@
 // What the gate says of instructions: each refused one alone, in an image that is honest otherwise.
+#include <elf.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <algorithm>

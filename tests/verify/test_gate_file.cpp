@@ -1,4 +1,5 @@
 // What the gate says of the tables of a candidate's file.
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <array>

@@ -7,6 +7,8 @@
 #include "../graph/builder.h"
 #include "../support/paths.h"
 #include "base/dtype.h"
+#include "base/error.h"
+#include "base/file.h"
 #include "codegen/launch_list.h"
 #include "gate_images.h"
 #include "graph/builder.h"

@@ -2,11 +2,11 @@
 // own, and of one that reads each special register.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -22,7 +22,6 @@
 #include "verify/elf_file.h"
 #include "verify/gpu_gate.h"
 #include "verify/ptx_check.h"
-#include "verify/ptx_text.h"
 
 namespace warploom::verify {
 namespace {

@@ -2,8 +2,10 @@
 // one of the kernel's own where this user may make one.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cstdint>

@@ -103,29 +103,36 @@ struct Sums {
   std::vector<double> magnitude;
 };
 
+void expect_near(const std::vector<double>& wanted, const std::vector<double>& found,
+                 const std::vector<double>& magnitude) {
+  for (size_t i = 0; i < wanted.size(); ++i)
+    ASSERT_NEAR(found[i], wanted[i], 1e-14 * magnitude[i]) << i;
+}
+
+void expect_agreement_on(const Case& c, const graph::ProductEngine& engine) {
+  const Filled a(c.a, c.m, c.k, c.batch, 1);
+  const Filled b(c.b, c.n, c.k, c.batch, 2);
+  graph::Product product{a.operand(), b.operand(), c.m, c.n, c.k};
+  for (int64_t i = 0; i < c.batch; ++i)  // the last product's results come first
+    product.batch.push_back(
+        {a.first + i * c.a.batch, b.first + i * c.b.batch, (c.batch - 1 - i) * c.m * c.n});
+  const std::vector<double> start(static_cast<size_t>(c.batch * c.m * c.n), 3.0);
+  Sums wanted{start, start};
+  Sums found{start, start};
+  Sums alone{start, start};
+  graph::multiply_add(product, wanted.value.data(), wanted.magnitude.data(), 1);
+  ASSERT_TRUE(engine(product, found.value.data(), found.magnitude.data()));
+  ASSERT_TRUE(engine(product, nullptr, alone.magnitude.data()));
+  EXPECT_EQ(alone.magnitude, found.magnitude);
+  expect_near(wanted.value, found.value, wanted.magnitude);
+  expect_near(wanted.magnitude, found.magnitude, wanted.magnitude);
+}
+
 // What an engine adds must be what the CPU adds, but for the order of the sums.
 void expect_agreement(const graph::ProductEngine& engine) {
   for (const Case& c : kCases) {
-    const Filled a(c.a, c.m, c.k, c.batch, 1);
-    const Filled b(c.b, c.n, c.k, c.batch, 2);
-    graph::Product product{a.operand(), b.operand(), c.m, c.n, c.k};
-    for (int64_t i = 0; i < c.batch; ++i)  // the last product's results come first
-      product.batch.push_back(
-          {a.first + i * c.a.batch, b.first + i * c.b.batch, (c.batch - 1 - i) * c.m * c.n});
-    const std::vector<double> start(static_cast<size_t>(c.batch * c.m * c.n), 3.0);
-    Sums wanted{start, start};
-    Sums found{start, start};
-    Sums alone{start, start};
-    graph::multiply_add(product, wanted.value.data(), wanted.magnitude.data(), 1);
-    ASSERT_TRUE(engine(product, found.value.data(), found.magnitude.data())) << c.name;
-    ASSERT_TRUE(engine(product, nullptr, alone.magnitude.data())) << c.name;
-    EXPECT_EQ(alone.magnitude, found.magnitude) << c.name;
-    for (size_t i = 0; i < start.size(); ++i) {
-      ASSERT_NEAR(found.value[i], wanted.value[i], 1e-14 * wanted.magnitude[i])
-          << c.name << ", " << i;
-      ASSERT_NEAR(found.magnitude[i], wanted.magnitude[i], 1e-14 * wanted.magnitude[i])
-          << c.name << ", " << i;
-    }
+    SCOPED_TRACE(c.name);
+    expect_agreement_on(c, engine);
   }
 }
 

@@ -10,8 +10,6 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/random.h"
-#include "base/value_op.h"
 #include "fake_kernels.h"
 #include "graph/builder.h"
 #include "graph/graph.h"

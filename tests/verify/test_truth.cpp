@@ -2,7 +2,6 @@
 // text of its kernels, compiled for this machine's cores, held to the CPU's own.
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -10,11 +9,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 #include "../graph/builder.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
 #include "runtime/compile.h"
@@ -22,7 +23,6 @@
 #include "runtime/executor.h"
 #include "truth_checks.h"
 #include "verify/inputs.h"
-#include "verify/truth_engine.h"
 #include "verify/truth_kernels.h"
 
 namespace warploom::verify {

@@ -11,19 +11,23 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 #include "../graph/builder.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
+#include "graph/track.h"
 #include "host_truth.h"
 #include "runtime/compilers.h"
 #include "runtime/executor.h"
 #include "verify/device_truth.h"
 #include "verify/inputs.h"
+#include "verify/setup.h"
 #include "verify/tolerance.h"
 #include "verify/truth_engine.h"
 
@@ -75,34 +79,36 @@ std::vector<std::byte> stored(const graph::ValueAndMagnitude& truth, Dtype dtype
   return bytes;
 }
 
+// Sums, which both add in their own order, and maxima.
+std::vector<double> figures(const Comparison& of) {
+  return {of.error_squares,     of.reference_squares, of.reference_fourths, of.magnitude_squares,
+          of.magnitude_fourths, of.largest_error,     of.largest_reference, of.worst.ratio};
+}
+
+// Counts, and whether: the same in both.
+std::vector<int64_t> counts(const Comparison& of) {
+  return {of.worst.index,        of.compared,        of.undetermined,
+          of.all_zero,           of.zero_expected,   of.beyond,
+          of.nonfinite.count,    of.unwritten.count, of.lost_nan.count,
+          of.lost_infinity.count};
+}
+
+// Where marks were seen first; -1 where there are none.
+std::vector<int64_t> first_places(const Comparison& of) {
+  std::vector<int64_t> places;
+  for (const auto& marks : {of.nonfinite, of.unwritten, of.lost_nan, of.lost_infinity})
+    places.push_back(marks.count > 0 ? marks.first : -1);
+  return places;
+}
+
 void expect_equal(const Comparison& wanted, const Comparison& found, const std::string& what) {
-  const auto near = [&](double a, double b) {
-    EXPECT_TRUE(a == b || std::abs(a - b) <= 1e-9 * std::abs(a)) << what << ": " << a << ", " << b;
-  };
-  near(wanted.error_squares, found.error_squares);
-  near(wanted.reference_squares, found.reference_squares);
-  near(wanted.reference_fourths, found.reference_fourths);
-  near(wanted.magnitude_squares, found.magnitude_squares);
-  near(wanted.magnitude_fourths, found.magnitude_fourths);
-  near(wanted.largest_error, found.largest_error);
-  near(wanted.largest_reference, found.largest_reference);
-  near(wanted.worst.ratio, found.worst.ratio);
-  EXPECT_EQ(wanted.worst.index, found.worst.index) << what;
-  EXPECT_EQ(wanted.compared, found.compared) << what;
-  EXPECT_EQ(wanted.undetermined, found.undetermined) << what;
-  EXPECT_EQ(wanted.all_zero, found.all_zero) << what;
-  EXPECT_EQ(wanted.zero_expected, found.zero_expected) << what;
-  EXPECT_EQ(wanted.beyond, found.beyond) << what;
-  const auto marks = [&](const Comparison::Marks& a, const Comparison::Marks& b) {
-    EXPECT_EQ(a.count, b.count) << what;
-    if (a.count > 0) {
-      EXPECT_EQ(a.first, b.first) << what;
-    }
-  };
-  marks(wanted.nonfinite, found.nonfinite);
-  marks(wanted.unwritten, found.unwritten);
-  marks(wanted.lost_nan, found.lost_nan);
-  marks(wanted.lost_infinity, found.lost_infinity);
+  const std::vector<double> a = figures(wanted);
+  const std::vector<double> b = figures(found);
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_TRUE(a[i] == b[i] || std::abs(a[i] - b[i]) <= 1e-9 * std::abs(a[i]))
+        << what << ", figure " << i << ": " << a[i] << ", " << b[i];
+  EXPECT_EQ(counts(wanted), counts(found)) << what;
+  EXPECT_EQ(first_places(wanted), first_places(found)) << what;
 }
 
 // A few elements of every kind of wrong, and numbers in the place of half of what is none.

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
@@ -11,7 +10,6 @@
 #include "kernels/config/configs.h"
 #include "kernels/families/direct.h"
 #include "kernels/family.h"
-#include "kernels/kernel_builder.h"
 #include "kernels/pieces/loop_nest_tiling.h"
 
 namespace warploom::kernels::direct {

@@ -19,6 +19,7 @@
 #include "kernels/config/constraints.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
+#include "kernels/kernel_builder.h"
 #include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/precision.h"
 #include "kernels/pieces/promotion.h"

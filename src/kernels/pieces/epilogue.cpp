@@ -13,7 +13,6 @@
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "kernels/kernel_builder.h"
-#include "kernels/pieces/fp16_split.h"
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"

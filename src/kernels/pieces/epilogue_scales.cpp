@@ -10,6 +10,8 @@
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/fp16_split.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 #include "tile/build.h"
 
 namespace warploom::kernels {

@@ -1,8 +1,6 @@
 #include "kernels/pieces/tile_scheduler.h"
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <vector>
 #include "kernels/kernel_builder.h"
 #include "tile/index.h"

@@ -1,6 +1,7 @@
 // What follows the sum of products of a tile: block scales, fp32 promotion, dequantization, and the
 // operators behind the sum, up to the store.
 #pragma once
+#include <functional>
 #include "kernels/kernel_builder.h"
 #include "loopnest/contraction.h"
 
@@ -20,6 +21,9 @@ std::vector<TensorId> load_scales(KernelBuilder& draft, const Contraction& contr
 Value promoted(KernelBuilder& draft, TensorId acc, TensorId part,
                const std::vector<TensorId>& scales);
 
+// Rows and columns of a register tensor over a tile: 1 along the axes that it does not use.
+std::vector<int64_t> shape_of(const TileCoord& tile, const std::vector<size_t>& axes, size_t rows,
+                              const std::function<bool(size_t)>& uses);
 // What a tile of the result takes of a tensor, in registers of that name.
 TensorId load_beside(KernelBuilder& draft, const Contraction& contraction, const std::string& name,
                      const Access& access, const TileCoord& tile, const std::vector<size_t>& axes,

@@ -56,6 +56,11 @@ struct LoopNestTiling {
 // Nothing where a nest has more than one level of reductions or scans.
 std::optional<LoopNestTiling> tiling_of(LoopNest nest, bool gpu);
 
+// Whether it is a sum of products, and which; of the nest and its roles but z.
+std::optional<LoopNestTiling::Product> product_of(const LoopNestTiling& tiling);
+// The axis whose neighbouring rows of x a product takes together.
+MaybeAxis rows_axis_of(const LoopNestTiling& tiling);
+
 // How many elements apart in memory neighbours along an axis are; 0 without one.
 inline int64_t stride_along(const Access& access, MaybeAxis axis) {
   return axis ? std::abs(access.stride(*axis)) : 0;

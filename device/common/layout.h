@@ -5,7 +5,7 @@
 
 namespace wl {
 // XORs BITS bits of a byte offset, from bit BASE on, with the bits SHIFT above them: swizzle<3,4,3>
-// is the 128-byte swizzle of the copy engine and of wgmma, <2,4,3> the 64-byte and <1,4,3> the
+// is the 128-byte swizzle of TMA and of wgmma, <2,4,3> the 64-byte and <1,4,3> the
 // 32-byte one.
 template <int BITS, int BASE, int SHIFT> WL_PURE unsigned swizzle(unsigned byte_offset) {
   return byte_offset ^ ((byte_offset >> SHIFT) & (((1u << BITS) - 1u) << BASE));

@@ -68,7 +68,7 @@ struct Hazard {
                         // "out-of-range", ...
   std::string message;  // one sentence with both places
   int line = 0;         // of the kernel's text
-  int thread = -1;      // of its block; -1: the copy engine or a tensor core
+  int thread = -1;      // of its block; -1: TMA or a tensor core
   int block[3] = {0, 0, 0};
   int other_line = 0;  // of the earlier access, 0 if none
   int times = 1;

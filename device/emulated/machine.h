@@ -319,7 +319,7 @@ void drop_owners(RegisterState& r, const auto& given_back) {
 // Registers used by an instruction: in range, holding a value when read, not lent to wgmma.
 bool use_registers(const RegisterRun& r, bool write);
 
-// The shared-memory layouts of the copy engine and of wgmma: mode 0 none, 1 128 bytes, 2 64, 3 32.
+// The shared-memory layouts of TMA and of wgmma: mode 0 none, 1 128 bytes, 2 64, 3 32.
 inline int swizzle_width(int mode) {
   return mode ? 256 >> mode : 16;
 }

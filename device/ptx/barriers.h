@@ -27,7 +27,7 @@ WL_FN void mbarrier_init(unsigned addr, int count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(addr), "r"(count) : "memory");
 }
 
-// After the inits and before the barrier that publishes them, when the copy engine or another block
+// After the inits and before the barrier that publishes them, when TMA or another block
 // will use them.
 WL_FN void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

@@ -64,7 +64,7 @@ template <int N> WL_FN void bulk_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
 }
 
-// Shows this thread's ordinary accesses of shared memory to the copy engine and wgmma: every
+// Shows this thread's ordinary accesses of shared memory to TMA and wgmma: every
 // writer, a barrier, then the issue.
 WL_FN void fence_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

@@ -9,7 +9,7 @@ WL_KERNEL{{#cluster}}_CLUSTER{{/cluster}}({{name}}, {{threads}}, {{resident}}{{!
 }}{{#cluster}}, {{extents}}{{/cluster}})({{params}}) {
   const unsigned smem = WL_SHARED_BASE();
 {{#tensors}}  const unsigned {{name}} = smem + {{offset}};  // {{type}} {{shape}}{{!
-}}{{#slots}}, {{count}} slots of {{bytes}} bytes{{/slots}}: {{layout}}
+}}{{#stages}}, {{count}} stages of {{bytes}} bytes{{/stages}}: {{layout}}
 {{/tensors}}{{#pipelines}}  const unsigned {{name}}_full = smem + {{full}},{{!
 }} {{name}}_empty = smem + {{empty}};
 {{/pipelines}}{{#places}}  const int {{name}} = wl::{{name}}();
@@ -19,9 +19,9 @@ WL_KERNEL{{#cluster}}_CLUSTER{{/cluster}}({{name}}, {{threads}}, {{resident}}{{!
 {{/meetings}}{{#barriers}}  if (wl::thread() == 0) {
 {{#meetings}}    wl::mbarrier_init(met + 0, 1);
     wl::mbarrier_init(met + {{second}}, 1);
-{{/meetings}}{{#pipelines}}    for (int slot = 0; slot < {{stages}}; ++slot) {
-      wl::mbarrier_init({{name}}_full + 8 * slot, 1);
-{{#handed_back}}      wl::mbarrier_init({{name}}_empty + 8 * slot, {{arrivals}});
+{{/meetings}}{{#pipelines}}    for (int stage = 0; stage < {{stages}}; ++stage) {
+      wl::mbarrier_init({{name}}_full + 8 * stage, 1);
+{{#handed_back}}      wl::mbarrier_init({{name}}_empty + 8 * stage, {{arrivals}});
 {{/handed_back}}    }
 {{/pipelines}}    wl::fence_mbarrier_init();
   }

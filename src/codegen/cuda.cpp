@@ -176,7 +176,7 @@ json CudaEmitter::shared_record(TensorId id) const {
   row["layout"] = to_string(solution_.shared.at(id));
   if (!is_stage(id)) return row;
   const int stages = program_.pipeline(t.pipeline).stages;
-  row["slots"] = {{"count", stages}, {"bytes", solution_.stage_bytes.at(id)}};
+  row["stages"] = {{"count", stages}, {"bytes", solution_.stage_bytes.at(id)}};
   return row;
 }
 
@@ -432,10 +432,11 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
                          const Capabilities& capabilities) {
   // What the text names for itself, beside digits of the thread's number and loops over its values.
   static const std::regex own_names(
-      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|u[0-9]+|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|"
+      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|u[0-9]+|[jemnw]|kk|smem|panel|peer|stage|done|moved|"
+      "wide|"
       "other|run|total|block|"
       "before|lower|next|from|pick|met|meeting|part|half|[ab]_desc|"
-      ".*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
+      ".*_(full|empty|stage|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
   const Program own = in_source_terms(program, own_names);
   WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, capabilities, solution).run());
   for (size_t d = 0; d < 3; ++d) {

@@ -176,7 +176,7 @@ Index CudaEmitter::shared_base(TensorId id) const {
   if (stages.stages == 1) return start;
   std::string stage = stage_number_;
   if (pipeline != stage_of_)  // consumed around what is going on: it has a number of its own
-    stage = stages.name + (analysis_.has_barriers(pipeline) ? "_slot" : "_read");
+    stage = stages.name + (analysis_.has_barriers(pipeline) ? "_stage" : "_read");
   return start + Index::variable(stage) * solution_.stage_bytes.at(id);
 }
 

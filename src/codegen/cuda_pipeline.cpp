@@ -29,16 +29,16 @@ void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
   for (const auto& [id, use] : pipelines_in(program_, body)) {
     const std::string& name = program_.pipeline(id).name;
     if (analysis_.has_barriers(id)) {
-      out_.line("int {0}_slot = 0;", name);
+      out_.line("int {0}_stage = 0;", name);
       out_.line("unsigned {}_phase = 0;", name);
       if (const Peers peers = peers_of(id); use && peers.blocks() > 1)
         out_.line(
-            "const unsigned {}_peers = {};  // ranks of the blocks that fill this block's slots",
+            "const unsigned {}_peers = {};  // ranks of the blocks that fill this block's stages",
             name, peers.mask);
       if (use && use->lags)
         out_.line("bool {}_pending = false;  // {}", name,
-                  use->multiplies ? "matrix instructions of the slot before are still under way"
-                                  : "the slot before has not been handed back");
+                  use->multiplies ? "matrix instructions of the stage before are still under way"
+                                  : "the stage before has not been handed back");
     } else {
       out_.line("int {0}_write = 0, {0}_read = 0;", name);
     }
@@ -61,16 +61,17 @@ void CudaEmitter::emit(const Produce& node) {
   stage_of_ = node.pipeline;
   out_.line("// produce {}", pipeline.name);
   if (analysis_.has_barriers(node.pipeline)) {
-    stage_number_ = pipeline.name + "_slot";
+    stage_number_ = pipeline.name + "_stage";
     int64_t bytes = 0;
     for (const Statement& statement : node.body)
       if (const auto* copy = statement.as<Copy>())
         bytes += bytes_of(tensor(copy->dst.tensor).dtype, element_count(copy->dst.extent));
     const char* reach = peers_of(node.pipeline).blocks() > 1 ? "_cluster" : "";
     if (fills_again(program_, node.pipeline))
-      out_.line("wl::mbarrier_wait{1}({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name,
+      out_.line("wl::mbarrier_wait{1}({0}_empty + 8 * {0}_stage, {0}_phase ^ 1);", pipeline.name,
                 reach);
-    out_.line("wl::mbarrier_arrive_expect_tx({0}_full + 8 * {0}_slot, {1});", pipeline.name, bytes);
+    out_.line("wl::mbarrier_arrive_expect_tx({0}_full + 8 * {0}_stage, {1});", pipeline.name,
+              bytes);
     body(node.body);
     advance(pipeline, true);
   } else {
@@ -99,8 +100,8 @@ void CudaEmitter::emit(const Consume& node) {
     synchronize({id, SyncPart::after});
     return leave(false);
   }
-  stage_number_ = pipeline.name + "_slot";
-  out_.line("wl::mbarrier_wait({0}_full + 8 * {0}_slot, {0}_phase);", pipeline.name);
+  stage_number_ = pipeline.name + "_stage";
+  out_.line("wl::mbarrier_wait({0}_full + 8 * {0}_stage, {0}_phase);", pipeline.name);
   const StageUse use = use_in(program_, node);
   // A stage that lags is released when the next one is there: threads have what they read by
   // then, and the fence waits for nothing.
@@ -125,7 +126,7 @@ void CudaEmitter::emit(const Consume& node) {
 
 void CudaEmitter::fence_reads() {
   out_.line(
-      "wl::fence_async_shared();  // what the threads read, before the copy engine fills the slot "
+      "wl::fence_async_shared();  // what the threads read, before TMA fills the stage "
       "again");
   out_.line("wl::sync_warp();");
 }
@@ -135,7 +136,7 @@ void CudaEmitter::fence_reads() {
 void CudaEmitter::release_last(PipelineId id, bool more) {
   const Pipeline& pipeline = program_.pipeline(id);
   out_.open("if ({}_pending) {{", pipeline.name);
-  out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name,
+  out_.line("const int done = {0}_stage == 0 ? {1} : {0}_stage - 1;", pipeline.name,
             pipeline.stages - 1);
   release_stage(id, "done");
   if (!more) out_.line("{}_pending = false;", pipeline.name);

@@ -236,7 +236,7 @@ int ways_of(const std::set<Phase>& phases, int element_bits, const Swizzle& swiz
   return worst;
 }
 
-// No swizzle, those of the copy engine, then all others that XOR into the bank bits above the
+// No swizzle, those of TMA, then all others that XOR into the bank bits above the
 // vector from bits below `top`.
 std::vector<Swizzle> candidates(int lowest_base, int top) {
   std::vector<Swizzle> list = {Swizzle{}};

@@ -65,7 +65,7 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
   if (done) return encoded;
   done.error().place = place;
   done.error().expected =
-      "a map the copy engine takes (base and strides multiples of 16, box at most 256, within the "
+      "a map TMA takes (base and strides multiples of 16, box at most 256, within the "
       "swizzle)";
   done.error().found = text;
   return fail(std::move(done.error()));

@@ -5,9 +5,9 @@
 namespace warploom::runtime {
 struct TypeCodes {
   Dtype dtype;
-  int cuda = -1;       // cudaDataType; -1: none
-  int dnnl = 0;        // dnnl_data_type_t; 0: none
-  int tensor_map = 0;  // CUtensorMapDataType; what the copy engine does not interpret goes as bytes
+  int cuda = -1;                   // cudaDataType; -1: none
+  int dnnl = 0;                    // dnnl_data_type_t; 0: none
+  int tensor_map = 0;              // CUtensorMapDataType; what TMA does not interpret goes as bytes
   const char* map_name = "UINT8";  // the same as text: CU_TENSOR_MAP_DATA_TYPE_…
 };
 

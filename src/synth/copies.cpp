@@ -155,7 +155,7 @@ tl::unexpected<Error> SharedSolver::cannot_fill(const Site& site, const Unmet& l
   error.place = place_of(*site.statement);
   error.expected = fmt::format("for TMA: {}", lack.expected);
   error.found =
-      fmt::format("{}: {}; another role consumes the slot ({})", statement, lack.found, consumer);
+      fmt::format("{}: {}; another role consumes the stage ({})", statement, lack.found, consumer);
   error.remedy =
       "pad or copy the tensor first, or produce and consume in one thread of control: "
       "its threads copy themselves";
@@ -175,7 +175,7 @@ Status SharedSolver::choose_between(const Site& site, const Copy& copy, const Si
   const bool aligned = met && is_contiguous(layout.dims[*met]);
   auto lack = tma_lacks(site, copy);
   if (!lack && !aligned)
-    lack = Unmet{"the slot contiguous along the dimension that the tensor is",
+    lack = Unmet{"the stage contiguous along the dimension that the tensor is",
                  fmt::format("'{}' is not", program.tensor(shared.tensor).name)};
   if (!lack) {
     choice = {row_of(Method::tma, copy), 1, {}, "strides, start and width in steps of 16 bytes"};

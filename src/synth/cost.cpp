@@ -332,11 +332,11 @@ Work CostModel::cost_of(const Statement&, const Consume& node, int threads) {
   const double groups = std::max(1.0, threads / 128.0);
   work.chain = std::max(matrix.chain, matrix.chain / groups + others);
   const bool roles = is_between_roles(sites, node.pipeline);
-  const double slots = program.pipeline(node.pipeline).stages - (roles ? node.mma_in_flight : 1);
+  const double ahead = program.pipeline(node.pipeline).stages - (roles ? node.mma_in_flight : 1);
   // The producing role comes first in the program; where a loop consumes before it produces, the
   // fill of its last round is known.
   const double with_barriers = work.chain + 2 * rates_.barrier_cycles;
-  const double stage_filled = fill_[node.pipeline] / std::max(1.0, slots);
+  const double stage_filled = fill_[node.pipeline] / std::max(1.0, ahead);
   work.chain = std::max(with_barriers, stage_filled);
   work.issue += 12.0 * threads / 32;
   return work;

@@ -94,11 +94,11 @@ tl::unexpected<Error> too_much(const Program& program, const std::map<TensorId, 
   std::pair<TensorId, int64_t> largest = {-1, 0};
   for (const auto& [id, taken] : bytes) {
     const Tensor& tensor = program.tensor(id);
-    std::string slots;
+    std::string stages;
     if (tensor.pipeline >= 0)
-      slots = fmt::format("{} x ", program.pipeline(tensor.pipeline).stages);
+      stages = fmt::format("{} x ", program.pipeline(tensor.pipeline).stages);
     if (!found.empty()) found += ", ";
-    found += fmt::format("'{}' {}{} {}", tensor.name, slots, text_of(tensor.shape), taken);
+    found += fmt::format("'{}' {}{} {}", tensor.name, stages, text_of(tensor.shape), taken);
     if (taken > largest.second) largest = {id, taken};
   }
   const Statement* use = first_use(sites_of(program), largest.first);

@@ -24,8 +24,8 @@ using Values = std::vector<Number>;
 using Storage = std::shared_ptr<std::vector<std::optional<Number>>>;  // null: never written
 
 struct Queue {
-  std::vector<std::vector<Storage>> slots;  // [slot][tensor of the pipeline]
-  std::map<int, size_t> taken;              // slots consumed so far, by role (-1: no roles)
+  std::vector<std::vector<Storage>> stages;  // [stage][tensor of the pipeline]
+  std::map<int, size_t> taken;               // stages consumed so far, by role (-1: no roles)
 };
 
 struct Turns {

@@ -46,19 +46,19 @@ Number accumulate(Dtype type, Number acc, Number a, Number b) {
 
 Status BlockInterpreter::run() {
   WARPLOOM_CHECK(body(program_.body));
-  // A slot that another role filled and nobody frees is a fault of the roles' counting. Within
+  // A stage that another role filled and nobody frees is a fault of the roles' counting. Within
   // one thread of control a software pipeline may run ahead of its loop's end, into tiles that
   // lie outside their tensors.
   for (size_t id = 0; id < queues_.size(); ++id) {
     const Queue& queue = queues_[id];
     if (queue.taken.count(-1)) continue;
-    size_t least = queue.taken.empty() ? 0 : queue.slots.size();
+    size_t least = queue.taken.empty() ? 0 : queue.stages.size();
     for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
-    if (least != queue.slots.size()) {
+    if (least != queue.stages.size()) {
       const std::string& name = program_.pipelines[id].name;
       const std::string message =
-          fmt::format("pipeline '{}' ends with slots that nobody consumed", name);
-      const std::string expected = fmt::format("{} slots consumed by each", queue.slots.size());
+          fmt::format("pipeline '{}' ends with stages that nobody consumed", name);
+      const std::string expected = fmt::format("{} stages consumed by each", queue.stages.size());
       return undefined(message, expected, std::to_string(least));
     }
   }
@@ -265,24 +265,24 @@ Status BlockInterpreter::run(const If& s) {
   return left < right ? body(s.body) : ok();
 }
 
-// A slot's tensors are bound to their names while a Produce or Consume runs, and to nothing
+// A stage's tensors are bound to their names while a Produce or Consume runs, and to nothing
 // outside.
 Status BlockInterpreter::run(const Produce& s) {
   const Pipeline& pipeline = program_.pipeline(s.pipeline);
   Queue& queue = queues_[s.pipeline];
   const bool consumed_here = role_ < 0 && queue.taken.contains(role_);
   const size_t emptied = consumed_here ? queue.taken[role_] : 0;
-  const size_t full = queue.slots.size() - emptied;
+  const size_t full = queue.stages.size() - emptied;
   // One thread of control that waits for itself waits forever; different roles wait for each
   // other.
   if (role_ < 0 && full >= as_size(pipeline.stages))
     return undefined(
         fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
-        fmt::format("at most {} slots produced ahead", pipeline.stages));
+        fmt::format("at most {} stages produced ahead", pipeline.stages));
   WARPLOOM_CHECK(body(s.body));
-  auto& slot = queue.slots.emplace_back();
+  auto& stage = queue.stages.emplace_back();
   for (const TensorId tensor : pipeline.tensors)
-    slot.push_back(std::exchange(tensors_[tensor], nullptr));
+    stage.push_back(std::exchange(tensors_[tensor], nullptr));
   if (role_ < 0) queue.taken.try_emplace(role_);  // also where its loop takes none
   return ok();
 }
@@ -291,13 +291,14 @@ Status BlockInterpreter::run(const Consume& s) {
   const Pipeline& pipeline = program_.pipeline(s.pipeline);
   Queue& queue = queues_[s.pipeline];
   size_t& taken = queue.taken[role_];
-  if (taken >= queue.slots.size()) {
-    const std::string message = fmt::format("'{}' is consumed and has no slot left", pipeline.name);
-    return undefined(message, fmt::format("more than {} slots produced", queue.slots.size()));
+  if (taken >= queue.stages.size()) {
+    const std::string message =
+        fmt::format("'{}' is consumed and has no stage left", pipeline.name);
+    return undefined(message, fmt::format("more than {} stages produced", queue.stages.size()));
   }
-  std::vector<Storage>& slot = queue.slots[taken++];
-  for (size_t i = 0; i < slot.size(); ++i) tensors_[pipeline.tensors[i]] = slot[i];
-  if (role_ < 0) slot.clear();  // nobody else will read it
+  std::vector<Storage>& stage = queue.stages[taken++];
+  for (size_t i = 0; i < stage.size(); ++i) tensors_[pipeline.tensors[i]] = stage[i];
+  if (role_ < 0) stage.clear();  // nobody else will read it
   WARPLOOM_CHECK(body(s.body));
   for (const TensorId tensor : pipeline.tensors) tensors_[tensor].reset();
   return ok();

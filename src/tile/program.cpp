@@ -51,8 +51,8 @@ const Statement* statement_with(const Program& program, StatementId id) {
 void own_stages(Program& program) {
   for (size_t id = 0; id < program.pipelines.size(); ++id)
     for (size_t t = 0; t < program.tensors.size(); ++t)
-      for (const TensorId slot : program.pipelines[id].tensors)
-        if (slot == static_cast<TensorId>(t) || slot == program.tensors[t].as_strided)
+      for (const TensorId stage : program.pipelines[id].tensors)
+        if (stage == static_cast<TensorId>(t) || stage == program.tensors[t].as_strided)
           program.tensors[t].pipeline = static_cast<PipelineId>(id);
 }
 

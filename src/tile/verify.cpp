@@ -177,7 +177,7 @@ Status verify_declarations(const Program& program) {
   for (size_t i = 0; i < owner.size(); ++i)
     if (program.tensors[i].pipeline != owner[i])
       return declared("tensor", program.tensors[i].name)
-          .refuse("the tensor and the pipelines disagree on whose slot it is");
+          .refuse("the tensor and the pipelines disagree on whose stage it is");
   return ok();
 }
 

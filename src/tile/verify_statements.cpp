@@ -92,7 +92,7 @@ bool StatementVerifier::differs(const Index& index, std::string_view along) cons
   return differs(index.left(), along) || differs(index.right(), along);
 }
 
-// Inside a Produce: nothing but copies from global memory into the slot, perhaps in loops and
+// Inside a Produce: nothing but copies from global memory into the stage, perhaps in loops and
 // branches.
 Status StatementVerifier::produced(const Statement& statement) const {
   if (statement.is<For, If>()) return ok();
@@ -117,7 +117,7 @@ Status StatementVerifier::use(TensorId id, bool written) const {
                               name(id), pipeline(ring)));
   if (written)
     return refuse(fmt::format("'{}' is written while its pipeline is consumed", name(id)),
-                  "slots are written by produce only");
+                  "stages are written by produce only");
   return ok();
 }
 

@@ -71,10 +71,10 @@ TEST(SoftmaxCluster, EveryMutantIsCaughtForEverySeed) {
        "  wl::ld_shared<4>", 0},
       {"one block arrives", "wl::cluster_sync();\n  wl::ld_shared<4>",
        "if (peer) wl::cluster_sync();\n  wl::ld_shared<4>", 0},
-      {"a slot used twice", "other_half(smem + 36, sum)", "other_half(smem + 32, sum)", 0},
-      {"remote address without mapa", "wl::mapa(slot, peer)", "slot + (2u << 20)", 0},
-      {"mapa to no block", "wl::mapa(slot, peer)", "wl::mapa(slot, peer + 2)", 0},
-      {"every thread writes the slot", "if (wl::thread() == 0) wl::st_shared_cluster",
+      {"a stage used twice", "other_half(smem + 36, sum)", "other_half(smem + 32, sum)", 0},
+      {"remote address without mapa", "wl::mapa(stage, peer)", "stage + (2u << 20)", 0},
+      {"mapa to no block", "wl::mapa(stage, peer)", "wl::mapa(stage, peer + 2)", 0},
+      {"every thread writes the stage", "if (wl::thread() == 0) wl::st_shared_cluster",
        "wl::st_shared_cluster", 0},
       {"one lane does not shuffle", "const float y = wl::shfl_xor(x, d);",
        "float y = x; if (wl::lane() != 3) y = wl::shfl_xor(x, d);", 0},
@@ -95,7 +95,7 @@ TEST(SoftmaxCluster, ReusingScratchAcrossAClusterBarrierIsClean) {
 }
 
 TEST(SoftmaxCluster, EndingWhileAPeerStillReadsIsReported) {
-  // The peer's slot is read remotely, and nothing keeps the peer alive until then.
+  // The peer's stage is read remotely, and nothing keeps the peer alive until then.
   std::string text =
       replaced(read_kernel("softmax_cluster"), "  const float scale",
                "  WL_REG(float, late, 1);\n  wl::ld_shared_cluster<4>(wl::at(late, 0), "

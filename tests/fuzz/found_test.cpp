@@ -174,7 +174,7 @@ TEST(Found, SlotsThatABranchDoesNotProduce) {
   EXPECT_EQ(outcome(pipelined(3, 2, "  if k + 2 < 10:\n", "    "), "sm_80"), kAgrees);
 }
 
-// A product of a role's own rows from slots that another role fills.
+// A product of a role's own rows from stages that another role fills.
 std::string in_roles(int first_warps, const std::string& rows, const std::string& begin) {
   return "program p grid(1) warps " + std::to_string(first_warps + 4) +
          "\nglobal A bf16 [128, 128]\nglobal B bf16 [128, 32]\noutput C f32 [64, 32]\nshared a "

@@ -148,8 +148,8 @@ class Generator {
   int fresh_ = 0;
   int warps_ = 4;
   std::vector<std::string> odd_names_ = {
-      "t",     "i",    "i0",   "i1",   "w",     "m",      "n",   "p",   "kk",  "smem",   "moved",
-      "other", "peer", "slot", "done", "total", "a_desc", "i0_", "x_1", "v_1", "t_div4", "task"};
+      "t",     "i",    "i0",    "i1",   "w",     "m",      "n",   "p",   "kk",  "smem",   "moved",
+      "other", "peer", "stage", "done", "total", "a_desc", "i0_", "x_1", "v_1", "t_div4", "task"};
   int64_t cluster_ = 1;
   std::vector<Variable> vars_;  // around the statement being made
   std::vector<Register> registers_;

@@ -1,4 +1,4 @@
-// Matrix products with operands in every place and orientation, and rings of slots: within one
+// Matrix products with operands in every place and orientation, and rings of stages: within one
 // thread of control, or filled by a role for others.
 #include <algorithm>
 #include <cstddef>
@@ -141,7 +141,7 @@ void Generator::product_in_one_thread(Product& p) {
   const int64_t ahead = stages > 1 && chance(0.8) ? stages - 1 : between(1, stages);
   const auto produce = [&](const Index& k) { b_.produce(ring, [&] { load_operands(p, k); }); };
   const bool past_the_end =
-      !persistent_ && chance(0.5);  // slots outside the tensors rather than a branch
+      !persistent_ && chance(0.5);  // stages outside the tensors rather than a branch
   const std::string first = fresh("p");
   const std::string k = fresh("k");
   b_.for_(first, 0, past_the_end ? Index(ahead) : min(ahead, p.steps), 1, produce, chance(0.5));
@@ -154,7 +154,7 @@ void Generator::product_in_one_thread(Product& p) {
   });
 }
 
-// A role that fills slots and one or two that multiply, each its own rows.
+// A role that fills stages and one or two that multiply, each its own rows.
 void Generator::product_in_roles(Product& p) {
   const int stages = static_cast<int>(between(2, 4));
   const int consumers = p.a_in_registers || p.m % 128 ? 1 : static_cast<int>(between(1, 2));
@@ -370,12 +370,12 @@ void Generator::ring() {
   if (chance(0.3)) shape = {pick({1, 2, 4}), 128 / bytes_of(dtype)};  // one panel
   if (chance(0.05)) shape = {pick({1, 2, 4}), 256};
   const int64_t turns = between(1, 6);
-  const TensorId slot = b_.shared(fresh("ring_slot"), dtype, shape);
-  const PipelineId ring = b_.pipeline("ring", stages, {slot});
+  const TensorId stage = b_.shared(fresh("ring_stage"), dtype, shape);
+  const PipelineId ring = b_.pipeline("ring", stages, {stage});
   std::vector<PipelineId> rings = {ring};
   TensorId other = -1;
   if (chance(0.2)) {
-    other = b_.shared(fresh("second_slot"), dtype, shape);
+    other = b_.shared(fresh("second_stage"), dtype, shape);
     rings.push_back(b_.pipeline("second", static_cast<int>(between(1, 3)), {other}));
   }
   vars_.push_back({kStep, turns, 1});
@@ -391,13 +391,13 @@ void Generator::ring() {
       b_.produce(rings[i], [&] {
         Tile tile = from[i];
         for (Index& at : tile.offset) at = with_step(at, step);
-        b_.copy(tile, b_.all(i ? other : slot));
+        b_.copy(tile, b_.all(i ? other : stage));
       });
   };
   const auto take_stages = [&](const Index& step, TensorId sum) {
     const TensorId v = b_.reg(fresh("v"), dtype, shape);
     registers_ = {{v, shape, dtype}};
-    b_.consume(ring, 0, [&] { b_.copy(b_.all(slot), b_.all(v)); });
+    b_.consume(ring, 0, [&] { b_.copy(b_.all(stage), b_.all(v)); });
     if (other >= 0) {
       const TensorId w = b_.reg(fresh("w"), dtype, shape);
       b_.consume(rings[1], 0, [&] { b_.copy(b_.all(other), b_.all(w)); });

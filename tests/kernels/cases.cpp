@@ -254,7 +254,7 @@ std::vector<Case> wgmma_products_and_convolutions() {
       matmul("wgmma_bf16_one_consumer_from_registers", bf16, {128, 128, 256},
              wgmma(64, 64, 64, 2, 1, 0)),
       matmul("wgmma_bf16_two_atoms", bf16, {512, 128, 256}, wgmma(256, 64, 64, 2, 2, 1)),
-      matmul("wgmma_bf16_deep_slots", bf16, {256, 128, 512}, wgmma(128, 64, 128, 2, 2, 1)),
+      matmul("wgmma_bf16_deep_stages", bf16, {256, 128, 512}, wgmma(128, 64, 128, 2, 2, 1)),
       matmul("wgmma_bf16_k_major_b", bf16, turned({256, 128, 320}, false, true),
              wgmma(128, 64, 64, 3, 2, 1)),
       matmul("wgmma_bf16_both_transposed", bf16, turned({256, 256, 256}, true, true),
@@ -392,7 +392,7 @@ std::vector<Case> triangles() {
       triangle("simt_fp32_times_upper_triangle", fp32, {70, 133, 129}, 1, 1, simt(32, 32, 8, 2, 4),
                {}, Kept::b),
       triangle("simt_fp32_upper_triangle", fp32, {130, 150, 41}, 1, -1, simt(32, 32, 8, 2, 4)),
-      triangle("simt_fp32_lower_triangle_of_one_slot", fp32, {130, 129, 8}, 0, 0,
+      triangle("simt_fp32_lower_triangle_of_one_stage", fp32, {130, 129, 8}, 0, 0,
                ada(simt(32, 32, 8, 3, 4))),
   };
 }

@@ -35,7 +35,7 @@ inline std::ostream& operator<<(std::ostream& out, const Case& c) {
 }
 
 // Cases whose every synchronisation is mutated: two blocks share the tiles, and K has more steps
-// than the ring has slots.
+// than the pipeline has stages.
 std::vector<Case> mutated_cases();
 // Sums of so many parts that what their additions lose is carried on.
 std::vector<Case> long_sums();

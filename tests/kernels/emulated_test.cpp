@@ -84,10 +84,9 @@ const Conflict kConflicts[] = {
     {"wgmma_", "wl::st_shared<4>(smem + wl::swizzle<3, 4, 6>", 2,
      "lays operands of 4 bytes along k that lie along rows"},
     {"wgmma_bf16_split_k_through_shared", "wl::st_shared<8>(staging", 2,
-     "sums of 4 bytes in the copy engine's swizzle"},
-    {"wgmma_i8_blocks_split_k", "wl::st_shared<8>(staging", 2,
-     "sums of 4 bytes in the copy engine's swizzle"},
-    {"simt_fp32_long_sums", "wl::cp_async<4>(a + ring_write", 2,
+     "sums of 4 bytes in TMA's swizzle"},
+    {"wgmma_i8_blocks_split_k", "wl::st_shared<8>(staging", 2, "sums of 4 bytes in TMA's swizzle"},
+    {"simt_fp32_long_sums", "wl::cp_async<4>(a + pipe_write", 2,
      "lays an operand along k, of which a stage holds 16, in columns"},
 };
 

@@ -114,8 +114,8 @@ bool waited_this_round(const Lines& lines, const Mutant& m) {
   return false;
 }
 
-// A slot is handed back when the next one has been read, behind a sync_warp of that one's.
-bool synced_with_the_next_slot(const Lines& lines, const Mutant& m) {
+// A stage is handed back when the next one has been read, behind a sync_warp of that one's.
+bool synced_with_the_next_stage(const Lines& lines, const Mutant& m) {
   const size_t head = head_of(lines, at(m));
   int others = 0;
   for (size_t i = head + 1;
@@ -124,8 +124,8 @@ bool synced_with_the_next_slot(const Lines& lines, const Mutant& m) {
   return others > 0 && has(lines[at(m) + 1], "_pending) {");
 }
 
-// The first slot of its ring, outside loops.
-bool first_slot(const Lines& lines, const Mutant& m) {
+// The first stage of its pipeline, outside loops.
+bool first_stage(const Lines& lines, const Mutant& m) {
   for (size_t i = at(m); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
     if (has(lines[i], "for (")) return false;
   size_t consume = at(m);
@@ -137,10 +137,10 @@ bool first_slot(const Lines& lines, const Mutant& m) {
                     lines.begin() + static_cast<ptrdiff_t>(consume), lines[consume]) == 0;
 }
 
-// So that no slot before it is handed back.
+// So that no stage before it is handed back.
 bool none_pending(const Lines& lines, const Mutant& m) {
   const size_t pending = has(lines[at(m) + 2], "_pending) {") ? at(m) + 2 : head_of(lines, at(m));
-  return has(lines[pending], "_pending) {") && first_slot(lines, m);
+  return has(lines[pending], "_pending) {") && first_stage(lines, m);
 }
 
 bool nothing_follows(const Lines& lines, const Mutant& m) {
@@ -166,10 +166,10 @@ long turns_of(const Lines& lines, size_t i) {
   return 1;
 }
 
-// Every access to the ring's slots has one address within its slot, or lies whole steps further on
-// among those that the same thread copies: a thread reads what it copied itself.
-bool slots_of_one_thread(const Lines& lines, const Mutant&) {
-  static const std::regex access(R"(\bslot_? \+ (?:ring_(?:write|read) \* \d+)?([^,;]*))");
+// Every access to the pipeline's stages has one address within its stage, or lies whole steps
+// further on among those that the same thread copies: a thread reads what it copied itself.
+bool stages_of_one_thread(const Lines& lines, const Mutant&) {
+  static const std::regex access(R"(\brow \+ (?:pipe_(?:write|read) \* \d+)?([^,;]*))");
   static const std::regex piece(R"((.* i0 \* (\d+))(?: \+ (\d+))?)");
   std::set<std::string> addresses;
   // bytes from the address on
@@ -245,7 +245,7 @@ bool waited_before(const Lines& lines, const Mutant& m) {
 }
 
 // Of the buffers that the kernel reads, too, the thread that signals behind this barrier stores
-// all, or the copy engine for it.
+// all, or TMA for it.
 bool signals_its_own_stores(const Lines& lines, const Mutant& m) {
   const auto buffer = [](const std::string& line, const char* call) {
     std::smatch found;
@@ -327,14 +327,14 @@ const Equivalent kEquivalent[] = {
      "only wgmma uses the accumulators from here to the next wgmma_fence_regs: there is no access "
      "to keep in place"},
     {"wgmma_wait", "", waited_this_round,
-     "the slot that is handed back here was waited for earlier in the round"},
+     "the stage that is handed back here was waited for earlier in the round"},
     {"wgmma_commit", "behind the wait", waited_this_round,
-     "the slot that is handed back here was waited for earlier in the round"},
-    {"sync_warp", "removed", synced_with_the_next_slot,
-     "a slot is handed back behind the sync_warp of the next one"},
-    {"phase", "never flips", first_slot, "the first of several slots"},
-    {"fence_async_shared", "", none_pending, "no slot has been read before"},
-    {"mbarrier_arrive", "", none_pending, "no slot has been read before"},
+     "the stage that is handed back here was waited for earlier in the round"},
+    {"sync_warp", "removed", synced_with_the_next_stage,
+     "a stage is handed back behind the sync_warp of the next one"},
+    {"phase", "never flips", first_stage, "the first of several stages"},
+    {"fence_async_shared", "", none_pending, "no stage has been read before"},
+    {"mbarrier_arrive", "", none_pending, "no stage has been read before"},
     {"bulk_wait", "for the reads alone", nothing_follows,
      "a block may end once the engine has read its shared memory; the writes complete before the "
      "grid does"},
@@ -347,11 +347,11 @@ const Equivalent kEquivalent[] = {
      "the thread that signals has made all the stores itself"},
     {"cp_async", "", no_copies,
      "the operands are unaligned and go through registers: there is no cp.async to wait for"},
-    {"sync_threads", "", slots_of_one_thread,
-     "each thread reads the ring's words that it copied itself"},
-    {"cp_async_wait", "behind the barrier", last_copies, "no slot is read from here on"},
-    {"cp_async_wait", "behind the barrier", slots_of_one_thread,
-     "each thread reads the ring's words that it copied itself, and waits for its own copies "
+    {"sync_threads", "", stages_of_one_thread,
+     "each thread reads the pipeline's words that it copied itself"},
+    {"cp_async_wait", "behind the barrier", last_copies, "no stage is read from here on"},
+    {"cp_async_wait", "behind the barrier", stages_of_one_thread,
+     "each thread reads the pipeline's words that it copied itself, and waits for its own copies "
      "before that"},
     {"sync_threads", "", words_of_one_thread,
      "every access has the same address: each thread meets its own words alone"},

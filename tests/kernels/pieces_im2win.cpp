@@ -50,7 +50,7 @@ TEST(PieceIm2winStage, HasThePatchOfItsWorkedExample) {
   tile::Builder t("windows");
   const TensorId patch = t.shared("patch", Dtype::f32, {1, stage.rows, stage.width});
   const TensorId windows = stage.windows(t, patch, "windows");
-  t.pipeline("ring", 2, {patch});
+  t.pipeline("pipe", 2, {patch});
   const tile::Program program = t.finish();
   const tile::Tensor& declared = program.tensor(windows);
   EXPECT_EQ(declared.shape, (std::vector<int64_t>{2, 64, 1, 4, 12}));

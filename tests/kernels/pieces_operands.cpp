@@ -274,7 +274,7 @@ TEST(PieceWindowOrder, HoldsEveryTermOfEverySumInOneRun) {
       ASSERT_NO_FATAL_FAILURE(expect_windows(c, *order, operand));
       for (size_t d = 0; d < operand.seen.at.size(); ++d)
         EXPECT_TRUE(operand.seen.strides[d] == 1 || operand.seen.strides[d] % 4 == 0)
-            << "the copy engine takes steps of 16 bytes";
+            << "TMA takes steps of 16 bytes";
     }
   }
 }

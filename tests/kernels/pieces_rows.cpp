@@ -15,7 +15,7 @@
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_chunked_softmax.h"
 #include "kernels/pieces/row_kernel.h"
-#include "kernels/pieces/row_ring.h"
+#include "kernels/pieces/row_pipeline.h"
 #include "kernels/pieces/row_split_squares.h"
 #include "kernels/pieces/row_terms.h"
 #include "kernels/pieces/row_tiles.h"
@@ -282,15 +282,15 @@ TEST(PieceRowChunkedSoftmax, ServesSoftmaxesAndKeepsTheirExponentialsOrNot) {
   }
 }
 
-// A kernel whose `workers` CTAs take one row after another through a ring.
+// A kernel whose `workers` CTAs take one row after another through a pipeline.
 Family::Programs ring_kernel(const RowReduction& rows, int64_t elements, int64_t workers,
                              int64_t stages) {
   RowKernel kernel(rows, tiles_of(rows, elements));
   tile::Builder& b = kernel.tiles.b;
   b.grid(workers).warps(4);
   const auto load = static_cast<size_t>(*loads_that_fill_tiles(rows).begin());
-  RowRing ring(kernel, {load, stages, workers, 100000});
-  ring.start(tile::block(0));
+  RowPipeline pipeline(kernel, {load, stages, workers, 100000});
+  pipeline.start(tile::block(0));
   const int64_t groups = kernel.tiles.row_groups();
   b.for_("r", tile::block(0), groups, workers, [&](const Index& group) {
     kernel.tiles.go_to_rows(group);
@@ -301,7 +301,7 @@ Family::Programs ring_kernel(const RowReduction& rows, int64_t elements, int64_t
   return made;
 }
 
-TEST(PieceRowRing, FeedsRowsThroughAnyNumberOfStages) {
+TEST(PieceRowPipeline, FeedsRowsThroughAnyNumberOfStages) {
   const graph::Graph graph = test::softmax_graph(7, 256, Dtype::f32);  // rows end with tiles
   const RowReduction rows = reduction_of(graph);
   EXPECT_EQ(loads_that_fill_tiles(rows), std::set<int>{0});
@@ -312,7 +312,7 @@ TEST(PieceRowRing, FeedsRowsThroughAnyNumberOfStages) {
   }
 }
 
-TEST(PieceRowRing, KeepsWhatIsTheSameForEveryRowWhereACtaHasRowsEnough) {
+TEST(PieceRowPipeline, KeepsWhatIsTheSameForEveryRowWhereACtaHasRowsEnough) {
   const graph::Graph graph = layer_norm(9, 250);
   const RowReduction rows = reduction_of(graph);
   const auto shared_tensors = [](const Family::Programs& made) {
@@ -320,7 +320,7 @@ TEST(PieceRowRing, KeepsWhatIsTheSameForEveryRowWhereACtaHasRowsEnough) {
   };
   const Family::Programs many = ring_kernel(rows, 256, 2, 3);
   const Family::Programs few = ring_kernel(rows, 256, 4, 3);
-  EXPECT_EQ(shared_tensors(many), 3) << "the ring's rows, scale and bias";
+  EXPECT_EQ(shared_tensors(many), 3) << "the pipeline's rows, scale and bias";
   EXPECT_EQ(shared_tensors(few), 1) << "fewer than four rows a CTA";
   test::expect_fp64(graph, many, kAllowed);
   test::expect_fp64(graph, few, kAllowed);

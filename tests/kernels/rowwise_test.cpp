@@ -292,7 +292,7 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeet) {
     }
 }
 
-// Beside a ring of rows lies what all of them take, loaded before the first.
+// Beside a pipeline of rows lies what all of them take, loaded before the first.
 TEST(RowwiseRings, KeepWhatEveryRowTakes) {
   Net n;
   const auto x = n.x({20, 8192});

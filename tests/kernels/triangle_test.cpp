@@ -48,27 +48,27 @@ bool has_term(const Contraction& c, const TileSize& size, int64_t m, int64_t n, 
   return false;
 }
 
-void expect_slots_with_terms(const Product& p, const Contraction& c, const TileSize& size,
-                             const std::string& what) {
+void expect_stages_with_terms(const Product& p, const Contraction& c, const TileSize& size,
+                              const std::string& what) {
   TileCoord tile(c.nest, {{c.row, size.m}, {c.column, size.n}, {c.k[0], size.k}});
-  const int64_t slots = ceil_div(p.k, size.k);
+  const int64_t stages = ceil_div(p.k, size.k);
   for (int64_t m = 0; m < p.m; m += size.m)
     for (int64_t n = 0; n < p.n; n += size.n) {
       tile.origin[c.row] = m;
       tile.origin[c.column] = n;
-      const auto [begin, end] = tile.stages_within(c.domain_constraints, c.k[0], 0, slots);
-      for (int64_t slot = 0; slot < slots; ++slot)
-        ASSERT_EQ(slot >= begin.constant().value_or(-1) && slot < end.constant().value_or(-1),
-                  has_term(c, size, m, n, slot * size.k))
-            << fmt::format("{} at {} {} slot {}: {} to {}", what, m, n, slot, begin.text(),
+      const auto [begin, end] = tile.stages_within(c.domain_constraints, c.k[0], 0, stages);
+      for (int64_t stage = 0; stage < stages; ++stage)
+        ASSERT_EQ(stage >= begin.constant().value_or(-1) && stage < end.constant().value_or(-1),
+                  has_term(c, size, m, n, stage * size.k))
+            << fmt::format("{} at {} {} stage {}: {} to {}", what, m, n, stage, begin.text(),
                            end.text());
     }
 }
 
-// Every slot of every tile, for shapes, diagonals and tiles at random, against all its terms;
+// Every stage of every tile, for shapes, diagonals and tiles at random, against all its terms;
 // ragged tiles count as whole ones.
 TEST(Triangle, SkipsTheSlotsWithoutTermsAndNoOthers) {
-  Random random(1, "slots");
+  Random random(1, "stages");
   const auto any = [&](std::initializer_list<int64_t> values) {
     return *(values.begin() + random.below(values.size()));
   };
@@ -88,7 +88,7 @@ TEST(Triangle, SkipsTheSlotsWithoutTermsAndNoOthers) {
     const int64_t bk = any({8, 32, 64});
     const std::string what = fmt::format("{}x{}x{} upper {} diagonal {} kind {} tiles {}x{}x{}",
                                          p.m, p.n, p.k, upper, diagonal, kind, bm, bn, bk);
-    ASSERT_NO_FATAL_FAILURE(expect_slots_with_terms(p, c, {bm, bn, bk}, what));
+    ASSERT_NO_FATAL_FAILURE(expect_stages_with_terms(p, c, {bm, bn, bk}, what));
   }
   EXPECT_GE(bounded, 200);
 }
@@ -188,8 +188,8 @@ TEST(Triangle, IsNotSharedByPartsOfK) {
       << describe(list.error());
 }
 
-// Tiles of zeros do nothing with shared memory but fill the ring's first slot with zeros: each of
-// four warps once for a and once for b.
+// Tiles of zeros do nothing with shared memory but fill the pipeline's first stage with zeros: each
+// of four warps once for a and once for b.
 TEST(Triangle, IsReadAsMuchLessAsThereIsLessOfIt) {
   const Product p{256, 256, 64};
   const auto reads = [&](const graph::Graph& graph) {

@@ -87,8 +87,8 @@ struct MatmulParts {
   TensorId a;
   TensorId b;
   TensorId c;
-  TensorId slot_a;
-  TensorId slot_b;
+  TensorId stage_a;
+  TensorId stage_b;
   std::vector<int64_t> b_extent;
 };
 
@@ -99,20 +99,20 @@ inline MatmulParts matmul_parts(Builder& b, const MatmulShape& s) {
   p.b = b.global("B", s.dtype, s.transpose_b ? std::vector{s.n, s.k} : std::vector{s.k, s.n});
   p.c = b.output("C", Dtype::f32, {s.m, s.n});
   p.b_extent = s.transpose_b ? std::vector{s.bn, s.bk} : std::vector{s.bk, s.bn};
-  p.slot_a = b.shared("a", s.dtype, {s.bm, s.bk});
-  p.slot_b = b.shared("b", s.dtype, p.b_extent);
+  p.stage_a = b.shared("a", s.dtype, {s.bm, s.bk});
+  p.stage_b = b.shared("b", s.dtype, p.b_extent);
   return p;
 }
 
 inline void load_step(Builder& b, const MatmulShape& s, const MatmulParts& p, const Index& k) {
   const Index row = block(0) * s.bm;
   const Index column = block(1) * s.bn;
-  b.copy(b.tile(p.a, {row, k * s.bk}, {s.bm, s.bk}), b.all(p.slot_a));
+  b.copy(b.tile(p.a, {row, k * s.bk}, {s.bm, s.bk}), b.all(p.stage_a));
   b.copy(b.tile(p.b,
                 s.transpose_b ? std::vector<Index>{column, k * s.bk}
                               : std::vector<Index>{k * s.bk, column},
                 p.b_extent),
-         b.all(p.slot_b));
+         b.all(p.stage_b));
 }
 
 // One half of the rows: 0 is the upper.
@@ -122,27 +122,27 @@ inline void consume_half(Builder& b, const MatmulShape& s, const MatmulParts& p,
   b.fill(acc, 0);
   b.for_("k", 0, tiles(s.k, s.bk), 1, [&](const Index&) {
     b.consume(ab, 1, [&] {
-      b.mma(acc, b.tile(p.slot_a, {row, 0}, {s.bm / 2, s.bk}), b.all(p.slot_b), false,
+      b.mma(acc, b.tile(p.stage_a, {row, 0}, {s.bm / 2, s.bk}), b.all(p.stage_b), false,
             s.transpose_b);
     });
   });
   b.copy(b.all(acc), b.tile(p.c, {block(0) * s.bm + row, block(1) * s.bn}, {s.bm / 2, s.bn}));
 }
 
-// Each step of k into the slot that comes next.
+// Each step of k into the stage that comes next.
 inline void produce_steps(Builder& b, const MatmulShape& s, const MatmulParts& p, PipelineId ab) {
   b.for_("k", 0, tiles(s.k, s.bk), 1,
          [&](const Index& k) { b.produce(ab, [&] { load_step(b, s, p, k); }); });
 }
 
-// A producer role and two consumer roles that share each slot: one multiplies the upper half of the
-// rows, one the lower.
+// A producer role and two consumer roles that share each stage: one multiplies the upper half of
+// the rows, one the lower.
 inline Program matmul_with_roles(const MatmulShape& s) {
   Builder b("gemm");
   const MatmulParts p = matmul_parts(b, s);
   const TensorId acc[] = {b.reg("acc0", Dtype::f32, {s.bm / 2, s.bn}),
                           b.reg("acc1", Dtype::f32, {s.bm / 2, s.bn})};
-  const PipelineId ab = b.pipeline("ab", s.stages, {p.slot_a, p.slot_b});
+  const PipelineId ab = b.pipeline("ab", s.stages, {p.stage_a, p.stage_b});
   b.roles([&] {
     b.role("producer", 4, 40, [&] { produce_steps(b, s, p, ab); });
     for (int half = 0; half < 2; ++half)
@@ -151,20 +151,20 @@ inline Program matmul_with_roles(const MatmulShape& s) {
   return b.finish();
 }
 
-// One thread of control: stages - 1 slots are produced ahead, then each step consumes one and
+// One thread of control: stages - 1 stages are produced ahead, then each step consumes one and
 // produces one.
 inline Program matmul_pipelined(const MatmulShape& s) {
   Builder b("gemm_pipelined");
   const MatmulParts p = matmul_parts(b, s);
   const auto acc = b.reg("acc", Dtype::f32, {s.bm, s.bn});
-  const PipelineId ab = b.pipeline("ab", s.stages, {p.slot_a, p.slot_b});
+  const PipelineId ab = b.pipeline("ab", s.stages, {p.stage_a, p.stage_b});
   const Index steps = tiles(s.k, s.bk);
   const Index ahead = s.stages - 1;
   const auto produce = [&](const Index& k) { b.produce(ab, [&] { load_step(b, s, p, k); }); };
   b.fill(acc, 0);
   b.for_("p", 0, min(ahead, steps), 1, produce, true);
   b.for_("k", 0, steps, 1, [&](const Index& k) {
-    b.consume(ab, 0, [&] { b.mma(acc, b.all(p.slot_a), b.all(p.slot_b), false, s.transpose_b); });
+    b.consume(ab, 0, [&] { b.mma(acc, b.all(p.stage_a), b.all(p.stage_b), false, s.transpose_b); });
     b.if_less(k + ahead, steps, [&] { produce(k + ahead); });
   });
   b.copy(b.all(acc), b.tile(p.c, {block(0) * s.bm, block(1) * s.bn}, {s.bm, s.bn}));

@@ -51,18 +51,18 @@ struct Verify : testing::Test {
   TensorId r = b.reg("r", Dtype::f32, {16, 16});
   TensorId q = b.reg("q", Dtype::f32, {16, 1});
   TensorId h = b.shared("h", Dtype::bf16, {16, 16});
-  TensorId slot = b.shared("slot", Dtype::f32, {16, 16});
+  TensorId stage = b.shared("stage", Dtype::f32, {16, 16});
 
   Tile corner(TensorId id) { return b.tile(id, {0, 0}, {16, 16}); }
 
-  PipelineId ring(int stages = 2) { return b.pipeline("ring", stages, {slot}); }
+  PipelineId ring(int stages = 2) { return b.pipeline("ring", stages, {stage}); }
 
   void produce(PipelineId p) {
-    b.produce(p, [&] { b.copy(corner(x), b.all(slot)); });
+    b.produce(p, [&] { b.copy(corner(x), b.all(stage)); });
   }
 
   void consume(PipelineId p) {
-    b.consume(p, 0, [&] { b.copy(b.all(slot), b.all(r)); });
+    b.consume(p, 0, [&] { b.copy(b.all(stage), b.all(r)); });
   }
 };
 }  // namespace warploom::tile

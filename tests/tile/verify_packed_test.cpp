@@ -37,8 +37,8 @@ TEST_F(VerifyPacked, RefusesStrides) {
 }
 
 TEST_F(VerifyPacked, RefusesACopyToSharedMemory) {
-  const auto slot4 = b.shared("slot4", Dtype::u4, {16, 16});
-  const int line = (b.copy(tile(0, 0), b.all(slot4)), __LINE__);
+  const auto stage4 = b.shared("stage4", Dtype::u4, {16, 16});
+  const int line = (b.copy(tile(0, 0), b.all(stage4)), __LINE__);
   expect_invalid(b.finish(), line, "registers");
 }
 

@@ -12,7 +12,7 @@ TEST_F(Verify, RefusesASlotUsedOutsideItsPipeline) {
   const auto p = ring();
   produce(p);
   consume(p);
-  const int line = (b.copy(b.all(slot), b.all(r)), __LINE__);
+  const int line = (b.copy(b.all(stage), b.all(r)), __LINE__);
   expect_invalid(b.finish(), line, "outside");
 }
 
@@ -20,7 +20,7 @@ TEST_F(Verify, RefusesWritingASlotThatIsConsumed) {
   const auto p = ring();
   produce(p);
   int line = 0;
-  b.consume(p, 0, [&] { line = (b.copy(b.all(r), b.all(slot)), __LINE__); });
+  b.consume(p, 0, [&] { line = (b.copy(b.all(r), b.all(stage)), __LINE__); });
   expect_invalid(b.finish(), line, "written");
 }
 

@@ -15,9 +15,9 @@ TEST_F(Verify, AcceptsAMulticastOfWhatBlocksAlongItShare) {
     const Index row = tile * 2 + block(0) % 2;
     const Index column = block(1) / 2;
     b.produce(p, [&] {
-      b.multicast(b.tile(x, {row * 16, 0}, {16, 16}), b.all(slot), "y");
-      b.multicast(b.tile(x, {column * 16, block(1) * 16}, {16, 16}), b.all(slot), "x");
-      b.multicast(b.tile(x, {tile * 16, column * 16}, {16, 16}), b.all(slot), "xy");
+      b.multicast(b.tile(x, {row * 16, 0}, {16, 16}), b.all(stage), "y");
+      b.multicast(b.tile(x, {column * 16, block(1) * 16}, {16, 16}), b.all(stage), "x");
+      b.multicast(b.tile(x, {tile * 16, column * 16}, {16, 16}), b.all(stage), "xy");
     });
     consume(p);
   });
@@ -43,7 +43,7 @@ TEST_F(Verify, RefusesAMulticastThatSomeBlocksSkip) {
   const auto p = ring();
   int line = 0;
   b.for_("k", block(0), 8, 4, [&](const Index&) {
-    b.produce(p, [&] { line = (b.multicast(corner(x), b.all(slot), "x"), __LINE__); });
+    b.produce(p, [&] { line = (b.multicast(corner(x), b.all(stage), "x"), __LINE__); });
   });
   expect_invalid(b.finish(), line, "every block");
 }

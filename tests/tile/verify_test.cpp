@@ -80,13 +80,13 @@ TEST_F(Verify, RefusesAPipelineOfRegisterTensors) {
 }
 
 TEST_F(Verify, RefusesATensorOfTwoPipelines) {
-  b.pipeline("one", 2, {slot});
-  b.pipeline("two", 2, {slot});
+  b.pipeline("one", 2, {stage});
+  b.pipeline("two", 2, {stage});
   expect_invalid(b.finish(), "two", "twice");
 }
 
 TEST_F(Verify, RefusesAPipelineWithoutStages) {
-  b.pipeline("ring", 0, {slot});
+  b.pipeline("ring", 0, {stage});
   expect_invalid(b.finish(), "ring", "stage");
 }
 

@@ -22,7 +22,7 @@
 #include "kernels/family.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/row_kernel.h"
-#include "kernels/pieces/row_ring.h"
+#include "kernels/pieces/row_pipeline.h"
 #include "kernels/pieces/row_tiles.h"
 #include "loopnest/loop_nest.h"
 #include "loopnest/row_reduction.h"
@@ -138,7 +138,7 @@ class RowwiseGpu final : public Family {
         compute_in_passes(kernel, s.row_residency != RowResidency::reread);
     };
     const Index first = tile::block(0) / s.ctas_per_row;
-    std::optional<RowRing> buffer;
+    std::optional<RowPipeline> buffer;
     if (is_buffered(s)) buffer.emplace(kernel, buffer_options(s, workers)).start(first);
     if (takes_turns)
       tiles.b.for_("r", first, groups, workers, compute);
@@ -274,7 +274,7 @@ class RowwiseGpu final : public Family {
       bytes = tile.kept * rows_.kept_sets() * 4 + kReductions;
     if (is_buffered(s) && loads_that_fill_tiles_.size() == 1) {
       const int64_t row = tile.kept * bytes_of(rows_.nest.loads[buffered_load()].dtype);
-      bytes = (s.stages * row + RowRing::kReductionBytes) * s.ctas_per_sm;
+      bytes = (s.stages * row + RowPipeline::kReductionBytes) * s.ctas_per_sm;
     }
     checks.require_fits(bytes, capabilities_.shared_bytes,
                         {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta,
@@ -308,8 +308,8 @@ class RowwiseGpu final : public Family {
     return tiles > 16 && tiles > lanes;
   }
 
-  RowRingOptions buffer_options(const RowwiseConfig& s, int64_t workers) const {
-    RowRingOptions options;
+  RowPipelineOptions buffer_options(const RowwiseConfig& s, int64_t workers) const {
+    RowPipelineOptions options;
     options.load = buffered_load();
     options.stages = s.stages;
     options.workers = workers;

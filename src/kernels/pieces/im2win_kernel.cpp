@@ -78,7 +78,7 @@ void Im2winKernel::add_tensors() {
   add_weights();
   const int stages = as_int(s_.stages);
   for (int64_t i = 0; i < own_; ++i) {
-    const std::string name = draft_.name("ring", i);
+    const std::string name = draft_.name("pipe", i);
     patch_stages_.push_back(t_.pipeline(name, stages, {patches_[at(i)]}));
   }
   beside_ = t_.pipeline("beside", s_.weights_stationary ? 1 : stages, weights_);

@@ -65,7 +65,7 @@ void ThreadsKernel::add_to(Family::Programs& out) {
   const std::vector<int64_t> shape = {s_.block_m, columns_};
   shared_a_ = t_.shared("a", a, {s_.block_m, depth_});
   shared_b_ = t_.shared("b", b, {depth_, columns_});
-  stages_ = t_.pipeline("ring", as_int(s_.stages), {shared_a_, shared_b_});
+  stages_ = t_.pipeline("pipe", as_int(s_.stages), {shared_a_, shared_b_});
   acc_ = t_.reg("acc", c_.scales.empty() ? sums : Dtype::f32, shape);
   part_ = math_.promotes ? t_.reg("part", sums, shape) : acc_;
   a_ = t_.reg("fa", a, {s_.block_m, math_.k_step});

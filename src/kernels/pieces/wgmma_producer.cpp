@@ -38,7 +38,7 @@ void WgmmaKernel::add_operands() {
     add_operand("A_rest", "a_rest", a_.low, a_axes, s_.block_m);
     add_operand("B_rest", "b_rest", b_.low, b_axes, s_.block_n);
   }
-  pipeline_ = t_.pipeline("ring", as_int(s_.stages), stages_);
+  pipeline_ = t_.pipeline("pipe", as_int(s_.stages), stages_);
   if (s_.transposes_a())
     lines_ = t_.as_strided("lines", stages_[0], 0, {s_.block_m, s_.block_k}, {1, padded});
 }

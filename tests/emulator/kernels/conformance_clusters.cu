@@ -6,7 +6,7 @@ WL_KERNEL_CLUSTER(cluster_ring, 32, 1, 4, 1, 1) PARAMETERS {
   const unsigned smem = WL_SHARED_BASE();
   const unsigned bar = smem + 8192;
   const unsigned loaded = bar + 8;
-  const unsigned slot = bar + 64;
+  const unsigned stage = bar + 64;
   const int rank = wl::cluster_rank();
   if (wl::thread() == 0) {
     wl::mbarrier_init(bar, 1);
@@ -19,15 +19,15 @@ WL_KERNEL_CLUSTER(cluster_ring, 32, 1, 4, 1, 1) PARAMETERS {
   if (wl::thread() == 0) {
     wl::mbarrier_arrive_expect_tx(loaded, 2048);
     x[0] = 100 + rank;
-    wl::st_shared_cluster<4>(wl::mapa(slot, right), wl::at(x, 0));
+    wl::st_shared_cluster<4>(wl::mapa(stage, right), wl::at(x, 0));
     wl::mbarrier_arrive_cluster(bar, right);
   }
   wl::mbarrier_wait_cluster(bar, 0);
   wl::cluster_sync();
   if (rank == 0 && wl::thread() == 0) wl::tma_load_multicast(smem, map_in, loaded, 0xf, 0, 0);
-  wl::ld_shared<4>(wl::at(x, 0), slot);
+  wl::ld_shared<4>(wl::at(x, 0), stage);
   if (wl::thread() == 0) wl::st_global<4>(reinterpret_cast<int*>(out) + rank * 4, wl::at(x, 0));
-  wl::ld_shared_cluster<4>(wl::at(x, 0), wl::mapa(slot, (rank + 2) % 4));
+  wl::ld_shared_cluster<4>(wl::at(x, 0), wl::mapa(stage, (rank + 2) % 4));
   if (wl::thread() == 0) wl::st_global<4>(reinterpret_cast<int*>(out) + rank * 4 + 1, wl::at(x, 0));
   wl::mbarrier_wait(loaded, 0);
   WL_REG(unsigned, w, 2);
@@ -37,11 +37,11 @@ WL_KERNEL_CLUSTER(cluster_ring, 32, 1, 4, 1, 1) PARAMETERS {
 }
 WL_EXPORT(cluster_ring)
 
-// Four blocks: every thread stores to its right neighbour's slots, in two rounds.
+// Four blocks: every thread stores to its right neighbour's stages, in two rounds.
 WL_KERNEL_CLUSTER(store_async, 32, 1, 4, 1, 1) PARAMETERS {
   const unsigned smem = WL_SHARED_BASE();
   const unsigned bar = smem;
-  const unsigned slot = smem + 16 + 4 * wl::thread();
+  const unsigned stage = smem + 16 + 4 * wl::thread();
   const int right = (wl::cluster_rank() + 1) % 4;
   if (wl::thread() == 0) {
     wl::mbarrier_init(bar, 1);
@@ -53,10 +53,10 @@ WL_KERNEL_CLUSTER(store_async, 32, 1, 4, 1, 1) PARAMETERS {
   x[0] = 1000 * wl::cluster_rank() + wl::thread();
   for (int round = 0; round < 2; ++round) {
     if (wl::thread() == 0) wl::mbarrier_arrive_expect_tx(bar + 8 * round, 128);
-    wl::st_async<4>(wl::mapa(slot + 128 * round, right), wl::at(x, 0),
+    wl::st_async<4>(wl::mapa(stage + 128 * round, right), wl::at(x, 0),
                     wl::mapa(bar + 8 * round, right));
     wl::mbarrier_wait_cluster(bar + 8 * round, 0);
-    wl::ld_shared<4>(wl::at(x, 0), slot + 128 * round);
+    wl::ld_shared<4>(wl::at(x, 0), stage + 128 * round);
   }
   wl::st_global<4>(reinterpret_cast<int*>(out) + 32 * wl::cluster_rank() + wl::thread(),
                    wl::at(x, 0));

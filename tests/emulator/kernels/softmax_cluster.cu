@@ -19,14 +19,14 @@ WL_FN float block_reduce(unsigned scratch, float x, bool maximum) {
   return x;
 }
 
-// The value of both blocks: mine and the other's, exchanged through slot in shared memory.
-WL_FN float other_half(unsigned slot, float x) {
+// The value of both blocks: mine and the other's, exchanged through stage in shared memory.
+WL_FN float other_half(unsigned stage, float x) {
   WL_REG(float, value, 1);
   value[0] = x;
   const int peer = wl::cluster_rank() ^ 1;
-  if (wl::thread() == 0) wl::st_shared_cluster<4>(wl::mapa(slot, peer), wl::at(value, 0));
+  if (wl::thread() == 0) wl::st_shared_cluster<4>(wl::mapa(stage, peer), wl::at(value, 0));
   wl::cluster_sync();
-  wl::ld_shared<4>(wl::at(value, 0), slot);
+  wl::ld_shared<4>(wl::at(value, 0), stage);
   return value[0];
 }
 

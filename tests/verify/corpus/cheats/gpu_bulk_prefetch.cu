@@ -1,4 +1,4 @@
-// cheat: neighbours' buffers: has the copy engine fetch what the next call will read
+// cheat: neighbours' buffers: has TMA fetch what the next call will read
 // expect: candidate-forbidden
 // problem: relu
 // warploom: kernel relu grid=12 threads=128 args=x,y

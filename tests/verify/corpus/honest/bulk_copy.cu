@@ -1,4 +1,4 @@
-// control: a ReLU whose blocks get their part by one copy of the copy engine, awaited at an mbarrier
+// control: a ReLU whose blocks get their part by one copy of TMA, awaited at an mbarrier
 // expect: accepted
 // problem: long_relu
 // warploom: kernel relu grid=75 threads=128 args=x,y

@@ -1,4 +1,4 @@
-#include "kernels/pieces/row_ring.h"
+#include "kernels/pieces/row_pipeline.h"
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
@@ -35,24 +35,24 @@ std::set<int> loads_that_fill_tiles(const RowReduction& rows) {
   return loads;
 }
 
-RowRing::RowRing(RowKernel& kernel, const RowRingOptions& options)
+RowPipeline::RowPipeline(RowKernel& kernel, const RowPipelineOptions& options)
     : kernel_(kernel),
       options_(options),
       access_(kernel.rows().nest.loads[options.load]),
       extent_(kernel.tiles.row_extent()),
       tiles_(kernel.tiles.tiles_of_a_row()),
-      stage_(kernel.tiles.b.shared("slot", access_.dtype, {1, extent_ * tiles_})) {}
+      stage_(kernel.tiles.b.shared("row", access_.dtype, {1, extent_ * tiles_})) {}
 
-void RowRing::start(const Index& first) {
+void RowPipeline::start(const Index& first) {
   load_resident(first);
   const int stages = as_int(options_.stages);
-  pipeline_ = kernel_.tiles.b.pipeline("ring", stages, {stage_});
+  pipeline_ = kernel_.tiles.b.pipeline("pipe", stages, {stage_});
   const int64_t ahead = std::max<int64_t>(1, options_.stages - 1);
   for (int64_t i = 0; i < ahead; ++i) produce(first + i * options_.workers);
   kernel_.terms.set_source([this](TensorId to) { take(to); });
 }
 
-void RowRing::load_resident(const Index& first) {
+void RowPipeline::load_resident(const Index& first) {
   constexpr int64_t kRowsEnough = 4;  // of a CTA
   const RowReduction& rows = kernel_.rows();
   std::set<int> same;
@@ -70,7 +70,7 @@ void RowRing::load_resident(const Index& first) {
   kernel_.terms.load_resident(same, std::min(tiles_, left / bytes));
 }
 
-void RowRing::produce(const Index& group) {
+void RowPipeline::produce(const Index& group) {
   RowTiles& tiles = kernel_.tiles;
   tiles.go_to_rows(group);
   TileCoord row = tiles.at();
@@ -82,13 +82,13 @@ void RowRing::produce(const Index& group) {
   });
 }
 
-TensorId RowRing::arrived(int64_t tile) {
+TensorId RowPipeline::arrived(int64_t tile) {
   RowTiles& tiles = kernel_.tiles;
   return tiles.reg(fmt::format("arrived{}", tile), tiles.everywhere(), access_.dtype);
 }
 
 // The first tile takes the whole row out of its stage, which the next row can then have.
-void RowRing::take(TensorId to) {
+void RowPipeline::take(TensorId to) {
   RowTiles& tiles = kernel_.tiles;
   auto& b = tiles.b;
   const int64_t tile = tiles.unrolled_tile();

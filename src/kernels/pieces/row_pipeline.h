@@ -1,5 +1,5 @@
-// RowRing: a circular buffer of rows in shared memory. A CTA takes one row after another; while it
-// computes one, the next ones are on their way.
+// RowPipeline: a circular buffer of rows in shared memory. A CTA takes one row after another; while
+// it computes one, the next ones are on their way.
 //
 //   stages 3: rows r, r + 1, r + 2 of the CTA's
 //     before the first row     loads r and r + 1
@@ -12,18 +12,18 @@
 #include "kernels/pieces/row_kernel.h"
 
 namespace warploom::kernels {
-struct RowRingOptions {
+struct RowPipelineOptions {
   size_t load;  // of the nest: the only one that the first pass makes along all of a tile
   int64_t stages;
   int64_t workers;       // CTAs, or groups of CTAs that share a row, that take rows in turn
   int64_t shared_bytes;  // that a CTA may have
 };
 
-class RowRing {
+class RowPipeline {
  public:
   static constexpr int64_t kReductionBytes = 1024;  // beside the buffer
 
-  RowRing(RowKernel& kernel, const RowRingOptions& options);
+  RowPipeline(RowKernel& kernel, const RowPipelineOptions& options);
 
   // Begins to load the first rows, from group `first` on; from then on the kernel's loads that fill
   // a tile come from the buffer.
@@ -36,7 +36,7 @@ class RowRing {
   TensorId arrived(int64_t tile);  // the register tensor of an unrolled tile
 
   RowKernel& kernel_;
-  RowRingOptions options_;
+  RowPipelineOptions options_;
   const Access& access_;
   int64_t extent_;  // of a tile
   int64_t tiles_;   // of a CTA's part of a row
@@ -44,6 +44,6 @@ class RowRing {
   tile::PipelineId pipeline_ = -1;
 };
 
-// The loads of which RowRing has one: those that the first pass makes along all of a tile.
+// The loads of which RowPipeline has one: those that the first pass makes along all of a tile.
 std::set<int> loads_that_fill_tiles(const RowReduction& rows);
 }  // namespace warploom::kernels

@@ -100,7 +100,24 @@ target_compile_definitions(warploom_test_support PRIVATE
 target_include_directories(warploom_test_support INTERFACE ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(warploom_test_support PRIVATE warploom_flags)
 
+# A libcuda.so.1 without a GPU, for tests of what users are told (tests/support/pretend_driver).
+function(warploom_pretend_driver)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/pretend_driver/*.cpp)
+  add_library(warploom_pretend_driver SHARED EXCLUDE_FROM_ALL ${sources})
+  target_include_directories(warploom_pretend_driver PRIVATE
+    ${CMAKE_SOURCE_DIR}/tests/support/pretend_driver)
+  target_link_libraries(warploom_pretend_driver PRIVATE warploom_flags
+    nlohmann_json::nlohmann_json)
+  set_target_properties(warploom_pretend_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/pretend_driver)
+  target_compile_options(warploom_pretend_driver PRIVATE -Wno-unused-parameter -fno-gnu-unique)
+  # Nothing of it meets the program's own symbols.
+  target_link_options(warploom_pretend_driver PRIVATE -static-libstdc++ -static-libgcc
+    -Wl,--exclude-libs,ALL -Wl,-Bsymbolic)
+endfunction()
+
 function(warploom_tests)
+  warploom_pretend_driver()
   include(GoogleTest)
   add_library(warploom_fuzz INTERFACE)  # no room: random programs, graphs and bytes through several
   target_link_libraries(warploom_fuzz INTERFACE warploom_onnx warploom_search warploom_export)
@@ -113,7 +130,7 @@ function(warploom_tests)
         warploom_test_support GTest::gtest_main rapidcheck nlohmann_json::nlohmann_json)
       if(room STREQUAL "cli" AND TARGET warploom)
         # Its tests start the executable and install both.
-        add_dependencies(test_${room} warploom warploom_shared)
+        add_dependencies(test_${room} warploom warploom_shared warploom_pretend_driver)
       endif()
       if(room STREQUAL "synth")
         # Some of its tests go on to the source.

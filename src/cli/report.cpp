@@ -17,6 +17,7 @@
 #include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/units.h"
 #include "cli/command.h"
 #include "graph/graph.h"
 #include "graph/track.h"
@@ -159,8 +160,8 @@ void add_bound(json& row, const kernels::Region& region, const kernels::Work& wo
   row["bound"] = "arithmetic";
   if (by_memory) row["bound"] = cached ? "cache" : "DRAM";
   if (by_memory && cached) {
-    const std::string bytes = report::bytes_text(work.bytes);
-    const std::string cache = report::bytes_text(as_double(capabilities.l2_bytes));
+    const std::string bytes = bytes_text(work.bytes);
+    const std::string cache = bytes_text(as_double(capabilities.l2_bytes));
     row["why_unknown"]["part"] =
         fmt::format("its {} fit in a cache of {}, whose rate is not measured", bytes, cache);
     return;

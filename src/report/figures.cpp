@@ -90,16 +90,6 @@ std::string spread_text(double share) {
   return share > 1 ? "over 100 %" : "±" + percent_text(share);
 }
 
-std::string bytes_text(double bytes) {
-  static constexpr std::array kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  while (bytes >= 1024 && unit + 1 < kUnits.size()) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.3g} {}", bytes, kUnits[unit]);
-}
-
 json json_of(const std::optional<double>& figure) {
   return figure ? json(*figure) : json();
 }

@@ -27,7 +27,6 @@ std::string number_text(double number);    // four digits
 std::string error_text(double error);      // "9.8e-08"
 std::string spread_text(double share);     // "±4 %"; of more than all "over 100 %"
 std::string percent_text(double share);    // "58 %"; "0.4 %" of what is less than 1
-std::string bytes_text(double bytes);      // "64 KiB"
 
 // A value or null, for a record.
 nlohmann::json json_of(const std::optional<double>& figure);

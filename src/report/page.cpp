@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 #include "base/rendered.h"
+#include "base/units.h"
 #include "report/advice.h"
 #include "report/figures.h"
 #include "report/plot.h"

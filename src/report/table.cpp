@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 #include "base/rendered.h"
+#include "base/units.h"
 #include "report/figures.h"
 
 namespace warploom::report {

@@ -15,17 +15,12 @@
 #include "codegen/launch_list.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
+#include "runtime/machine.h"
 #include "runtime/plan_file.h"
 
 namespace warploom::runtime {
 namespace {
 namespace fs = std::filesystem;
-
-// Code for sm_80 runs on every sm_8x; x86-64-v3 on v4.
-bool runs_on(const std::string& arch, const std::string& here) {
-  return arch == here ||
-         (!arch.ends_with('a') && arch < here && arch.substr(0, 4) == here.substr(0, 4));
-}
 
 Status check_machine(const std::string& arch, const std::string& here, const fs::path& folder) {
   if (runs_on(arch, here)) return ok();

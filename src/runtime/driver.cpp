@@ -28,12 +28,25 @@ const Meaning& meaning_of(CUresult code) {
       {{kNoDevice},
        ErrorCode::kNoGpu,
        "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --target cpu"},
+      // Unavailable: its compute mode lets one process have it, or none.
+      {{46},
+       ErrorCode::kCudaCall,
+       "end the process that has the GPU for itself (nvidia-smi lists them), or let several have "
+       "it: nvidia-smi -c 0"},
       {{702}, ErrorCode::kCandidateHung, "check nvidia-smi and the kernel log"},
       // Illegal and misaligned addresses, address spaces and instructions, assertions, the
       // hardware's stack, a failed launch.
       {{700, 710, 714, 715, 716, 717, 718, 719},
        ErrorCode::kCandidateCrashed,
        "start a fresh process: the GPU context is lost"},
+      {{803, 804},
+       ErrorCode::kCudaCall,
+       "restart the machine, or reload the driver: libcuda.so.1 and the kernel's module differ"},
+      // Unknown, and uncorrectable ECC errors: what a GPU answers that fell off the bus.
+      {{214, 999},
+       ErrorCode::kCudaCall,
+       "the GPU is lost, or its driver was not ready: check nvidia-smi and the kernel log (dmesg) "
+       "for Xid errors, and run again; what was judged before is kept"},
       {{720},
        ErrorCode::kResourceLimit,
        "launch fewer blocks: all of them must run at the same time"},

@@ -10,6 +10,7 @@
 #include "base/quoted.h"
 #include "base/rendered.h"
 #include "base/rows.h"
+#include "base/units.h"
 
 namespace warploom::search {
 namespace {
@@ -216,13 +217,7 @@ std::string speedup_words(const json& outcome) {
   return fmt::format("{} (95 % of medians {})", times(number(part, "speedup")), ends);
 }
 
-// "18.6 kB", "2.4 MB".
-std::string bytes_text(double bytes) {
-  if (bytes < 1e6) return fmt::format("{:.1f} kB", bytes / 1e3);
-  return fmt::format("{:.1f} MB", bytes / 1e6);
-}
-
-// "120 us once, before the calls and not in the time; 2.4 MB kept": what is made of constants.
+// "120 us once, before the calls and not in the time; 2.4 MiB kept": what is made of constants.
 std::string prepare_words(const json& record) {
   const double us = number(record, "prepare_us");
   if (us <= 0) return "";

@@ -25,6 +25,7 @@
 #include "kernels/family.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
+#include "runtime/machine.h"
 #include "runtime/noise.h"
 #include "search/candidate.h"
 #include "search/compile_pool.h"
@@ -81,6 +82,12 @@ TaskArchive::TaskArchive(const Task& task, const Options& options)
 
 Status TaskArchive::open() {
   WARPLOOM_TRY(const runtime::DeviceInfo info, runtime::Executor::describe(task_.setup.engine));
+  const std::string& arch = task_.space.capabilities.arch;
+  if (!runtime::runs_on(arch, info.arch))
+    return fail(
+        {ErrorCode::kWrongMachine, "the target's kernels do not run on this machine", "--target",
+         arch, info.arch,
+         fmt::format("take --target {}, or look at what would be made: warploom show", info.arch)});
   ready_ = {info.name, info.arch, info.driver};
   std::filesystem::path path(options_.archive);
   if (path.empty()) path = cache_folder() / "archive.sqlite";

@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/rows.h"
+#include "base/units.h"
 #include "codegen/launch_list.h"
 #include "codegen/memory_plan.h"
 #include "codegen/prepare.h"
@@ -163,9 +164,9 @@ Status Judge::reserve_memory() {
   WARPLOOM_TRY(const int64_t free, await_memory(free_memory, wanted));
   if (need > free)
     return fail({ErrorCode::kOutOfMemory, "the problem's tensors do not fit in memory",
-                 setup_.graph.name, fmt::format("{:.1f} GB", as_double(need) / 1e9),
-                 fmt::format("{:.1f} GB free", as_double(free) / 1e9),
-                 "take a smaller problem or another machine"});
+                 setup_.graph.name, bytes_text(as_double(need)),
+                 bytes_text(as_double(free)) + " free",
+                 "take a smaller problem, or free memory (nvidia-smi lists users of a GPU's)"});
   shared_outputs_ = wanted > free;
   return ok();
 }

@@ -159,6 +159,11 @@ function(warploom_bench)
   target_compile_options(bench_strict PRIVATE -fPIC)
   target_link_options(bench_strict PRIVATE -rdynamic)
   target_precompile_headers(bench_strict REUSE_FROM warploom_pch_holder)
+  add_executable(bench_cpu EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/cpu/beside.cpp)
+  target_link_libraries(bench_cpu PRIVATE warploom_onnx warploom_verify)
+  target_compile_options(bench_cpu PRIVATE -fPIC)
+  target_link_options(bench_cpu PRIVATE -rdynamic)
+  target_precompile_headers(bench_cpu REUSE_FROM warploom_pch_holder)
 endfunction()
 
 # What libFuzzer drives, one executable a reader: only with the preset `fuzz`, whose compiler has

@@ -9,6 +9,8 @@ WHAT is
   errors                  the table of error codes, from src/base/error_codes.def
   kernelbench             the boards of KernelBench tasks, bench/results/*/kernelbench_cold.json
   machines                which machines have results, bench/results
+  cpu                     what the CPU target reaches, by groups of work and machines,
+                          bench/results/*/cpu.json
   results MACHINE         every group of bench/results/MACHINE/*.json as a full table
   fuzz                    the last long run of random programs, tests/fuzz/last_run.json
   graphs                  the last long run of random graphs, tests/fuzz/last_graphs.json
@@ -35,7 +37,9 @@ WHAT is
 
 bench/goals.json: for each machine a list of {"cases": patterns of fnmatch, "ratio": least of it or
 "tbs": least terabytes a second, "aim": what is hoped for, "least_bytes": moved by a row that is
-meant, "geometric_mean": least of the ratios of all}. A row's goal is the first that fits it.
+meant, "geometric_mean": least of the ratios of all}. A row's goal is the first that fits it. "cpu"
+has for each group of bench/cpu/rows.py "mean", least of the geometric mean, "least" of each row, and
+"aim".
 
 With --check nothing is written and the exit status is 1 when a document differs.
 """
@@ -46,6 +50,7 @@ import sys
 
 import render_measured
 from markdown import reflow
+from render_cpu import render_cpu
 from render_kernelbench import render_kernelbench
 from render_results import (
     full_results,
@@ -185,6 +190,8 @@ def render(what, root):
         return render_corpus(root)
     if words == ["kernelbench"]:
         return render_kernelbench(root)
+    if words == ["cpu"]:
+        return render_cpu(root)
     if words == ["machines"]:
         return render_machines(root)
     if words[0] == "misses" and len(words) == 2:

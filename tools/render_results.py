@@ -5,6 +5,7 @@ import fnmatch
 import json
 import math
 
+from render_cpu import full_cpu_results, has_groups
 from render_tables import number, percent, table
 
 
@@ -13,7 +14,7 @@ def load_groups(root, machine):
     for path in sorted((root / "bench/results" / machine).glob("*.json")):
         data = json.loads(path.read_text())
         first = ((data.get("rows") if isinstance(data, dict) else None) or [{}])[0]
-        if "ours_us" in first and "case" in first:  # others are no comparisons with peers
+        if "case" in first and ("ours_us" in first or "budget_s" in first):  # others are no comparisons with peers
             groups.append((path.stem, data))
     return groups
 
@@ -171,6 +172,9 @@ def short_results(groups, limit):
 def full_results(groups, goals):
     parts = []
     for group, data in groups:
+        if has_groups(data):
+            parts.append(f"### {group}\n\n{full_cpu_results(data)}")
+            continue
         peers = ", ".join(f"{name} {version}" for name, version in data.get("peers", {}).items())
         parts.append(
             f"### {group}\n\n{data.get('device', '')}, driver {data.get('driver', '–')}, "

@@ -1,13 +1,25 @@
 #!/usr/bin/env python3
 """Measures the CPU target on this machine and writes bench/results/<cpu>/cpu.json.
-Usage: bench/cpu/measure.py [--budget 30s]
 
+    bench/cpu/measure.py [--budget 10s] [--only GROUP] [--case PATTERN] [--all] [--list]
 
-Every case is a search of its own by the executable, which times the candidate and oneDNN
-alternately in one run. Convolutions are timed again in turns with oneDNN's (convolution.cpp, which
-takes libdnnl-dev). A naive loop nest and the rate of a plain copy, best of several, are measured
-before and after (floor.c); the better of the two counts."""
+A row (rows.py) is a search of its own, cold: without an archive and with an empty cache. What it
+wrote is then timed by beside.cpp, in turns with oneDNN and, where it is installed, OpenBLAS, in
+rows and in their own layouts; `ratio` is that to the fastest of them. In the group `row` it is that
+to the fastest plain copy of as many bytes, which takes turns in the same run on the same kind of
+pages (`reference_ratio` is that to a library, where it has such a call).
+
+A ratio is the median of the ratios of at least 9 alternating pairs. It counts where its 95 %
+interval is no wider than 5 % of it. Else the row is measured again, three times at most, and is
+`undecided` after that.
+
+Rows that cpu.json has of this commit and budget are kept, so that who was interrupted goes on;
+others of the file stay until they are measured again. A machine of more than 4 cores measures the
+rows with `few` unless --all asks for the rest.
+"""
+
 import argparse
+import fnmatch
 import json
 import os
 import pathlib
@@ -15,77 +27,22 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
+
+from rows import GROUPS, all_rows
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CASES = [  # name, example or expression, floating-point operations, bytes
-    ("gemm_fp32_1024x1024x1024", "matmul_fp32_1024", 2 * 1024**3, 12 * 1024**2),
-    (
-        "gemm_bias_gelu_fp32_512x768x1024",
-        "matmul_bias_gelu",
-        2 * 512 * 768 * 1024,
-        4 * (512 * 1024 + 1024 * 768 + 512 * 768),
-    ),
-    ("softmax_fp32_4096x65536", "softmax_fp32_4096x65536", 0, 8 * 4096 * 65536),
-    # A gigabyte or more: larger than any cache.
-    (
-        "layernorm_fp32_65536x4096",
-        "layernormalization(x[65536,4096], g[4096], b[4096])",
-        0,
-        8 * 65536 * 4096,
-    ),
-    (
-        "maxpool_3x3_s2_fp32",
-        "maxpool(x[320,64,112,112], kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1])",
-        0,
-        5 * 320 * 64 * 112 * 112,
-    ),
-    (
-        "maxpool_2x2_s2_fp32",
-        "maxpool(x[320,64,112,112], kernel_shape=[2,2], strides=[2,2])",
-        0,
-        5 * 320 * 64 * 112 * 112,
-    ),
-    (
-        "averagepool_3x3_s1_fp32",
-        "averagepool(x[640,64,56,56], kernel_shape=[3,3], pads=[1,1,1,1])",
-        0,
-        8 * 640 * 64 * 56 * 56,
-    ),
-    ("gelu_bias_fp32_65536x4096", "gelu(add(x[65536,4096], b[4096]))", 0, 8 * 65536 * 4096),
-    ("transpose_fp32_16384x16384", "transpose(x[16384,16384])", 0, 8 * 16384 * 16384),
-]
-CONVOLUTIONS = [  # name, N CI H W CO K stride pad relu pool
-    ("conv_3x3_64_56", (8, 64, 56, 56, 64, 3, 1, 1, 0, 0)),
-    ("conv_3x3_128_28", (8, 128, 28, 28, 128, 3, 1, 1, 0, 0)),
-    ("conv_3x3_512_7", (8, 512, 7, 7, 512, 3, 1, 1, 0, 0)),
-    ("conv_relu_maxpool", (8, 16, 56, 56, 32, 3, 1, 1, 1, 2)),
-    ("conv_relu_maxpool_64", (8, 64, 56, 56, 64, 3, 1, 1, 1, 2)),
-]
+PAIRS = 15
+WIDEST = 0.05  # of a ratio: an interval that counts
+TIMES = 3
+MANY_CORES = 4
 
 
-def run(*command):
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+def run(*command, **more):
+    done = subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True, **more)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done.stdout
-
-
-def convolution_case(name, shape):
-    n, ci, h, w, co, k, stride, pad, relu, pool = shape
-    p, q = ((size + 2 * pad - k) // stride + 1 for size in (h, w))
-    text = f"conv(x[{n},{ci},{h},{w}], w[{co},{ci},{k},{k}], b[{co}], "
-    text += f"strides=[{stride},{stride}], pads=[{pad},{pad},{pad},{pad}])"
-    text = f"relu({text})" if relu else text
-    text = (
-        f"maxpool({text}, kernel_shape=[{pool},{pool}], strides=[{pool},{pool}])" if pool else text
-    )
-    out = n * co * p * q
-    return (
-        name,
-        text,
-        2 * out * ci * k * k,
-        4 * (n * ci * h * w + co * ci * k * k + out // max(1, pool * pool)),
-    )
 
 
 def cpu_name():
@@ -100,119 +57,209 @@ def folder_of(name):
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
-def main():
-    flags = argparse.ArgumentParser(description=__doc__)
-    flags.add_argument("--budget", default="30s")
-    flags.add_argument(
-        "--program", default="./run", help="the built executable, where it is not built here"
+def cores():
+    return len(os.sched_getaffinity(0))
+
+
+def seconds_of(budget):
+    number, unit = re.fullmatch(r"([\d.]+)(ms|s|m)", budget).groups()
+    return float(number) * {"ms": 1e-3, "s": 1, "m": 60}[unit]
+
+
+def search(program, row, budget_s, folder):
+    """What a cold search says of the row; its bundle lies in FOLDER/out."""
+    model = row.text
+    if "(" in row.text:
+        model = f"{folder}/{row.case}.onnx"
+        run(program, "new", row.text, "--dtype", row.dtype, "--out", model)
+    constants = [word for name in row.constants() for word in ("--constant", name)]
+    command = [program, "optimize", model, "--target", "cpu", "--budget", f"{budget_s:g}s"]
+    command += ["--json", "--no-resume", "--archive", f"{folder}/archive.sqlite"]
+    command += ["--out", f"{folder}/out", *constants]
+    cold = os.environ | {"XDG_CACHE_HOME": f"{folder}/cache"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=cold, check=False)
+    try:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return {"error": {"code": f"status {done.returncode}", "message": done.stderr[-300:]}}
+
+
+def is_narrow(interval, ratio):
+    return interval[1] - interval[0] <= WIDEST * ratio
+
+
+def of_kind(said, kind):
+    """The one that is the hardest to beat."""
+    return min(
+        (one for one in said["others"] if one["kind"] == kind),
+        key=lambda one: one["ratio"],
+        default=None,
     )
-    given = flags.parse_args()
-    budget, program = given.budget, given.program
-    threads = len(os.sched_getaffinity(0))
+
+
+def beside(program, row, folder, seconds):
+    """What the turns say, and which of the others the ratio is of."""
+    kind = "copy" if row.group == "row" else "reference"
+    best = None
+    for tried in range(1, TIMES + 1):
+        command = [program, f"{folder}/out", PAIRS, seconds]
+        said = json.loads(run(*command, *(["copy"] if kind == "copy" else [])))
+        rival = of_kind(said, kind)
+        if rival is None:
+            return said, None, tried
+        width = (rival["interval"][1] - rival["interval"][0]) / rival["ratio"]
+        if best is None or width < best[0]:
+            best = (width, said, rival)
+        if is_narrow(rival["interval"], rival["ratio"]):
+            break
+    return best[1], best[2], tried
+
+
+def refused(row, found, given, commit):
+    error = found.get("error") or {}
+    code = error.get("code", "unknown") if isinstance(error, dict) else "unknown"
+    return {
+        "case": row.case,
+        "group": row.group,
+        "failed": code,
+        "budget_s": given,
+        "cores": cores(),
+        "commit": commit,
+    }
+
+
+def measured(row, options, commit):
+    budget_s = seconds_of(options.budget) * row.times
     with tempfile.TemporaryDirectory() as folder:
-        floor = pathlib.Path(folder) / "floor"
-        run("gcc", "-O3", "-march=native", ROOT / "bench/cpu/floor.c", "-o", floor, "-lpthread")
-        floors = [run(floor, "1024", "1024", str(threads)).split()]
-        rows = []
-        peer = pathlib.Path(folder) / "convolution"
-        run("g++", "-std=c++17", "-O2", ROOT / "bench/cpu/convolution.cpp", "-o", peer, "-ldnnl")
-        for case, what, flops, moved in CASES + [
-            convolution_case(name, shape) for name, shape in CONVOLUTIONS
-        ]:
-            model = f"examples/{what}.textproto"
-            if "(" in what:
-                model = f"{folder}/{case}.onnx"
-                run(program, "new", what, "--out", model)
-            found = json.loads(
-                run(
-                    program,
-                    "optimize",
-                    model,
-                    "--target",
-                    "cpu",
-                    "--budget",
-                    budget,
-                    "--json",
-                    "--no-resume",
-                    "--out",
-                    f"{folder}/{case}",
-                )
-            )
-            peers = (
-                {
-                    found["reference"]: {
-                        "us": found["reference_us"],
-                        "error": found["reference_error"],
-                    }
-                }
-                if found["reference_us"]
-                else {}
-            )
-            us, interval = found["best_us"], found["best_interval_us"]
-            shape = dict(CONVOLUTIONS).get(case)
-            if shape:  # in turns: theirs, ours, theirs, ours
-                turns = [
-                    (
-                        float(run(peer, *map(str, shape))),
-                        json.loads(
-                            run(program, "bench", f"{folder}/{case}", "--time", "1s", "--json")
-                        ),
-                    )
-                    for _ in range(3)
-                ]
-                theirs = sorted(turn[0] for turn in turns)[1]
-                ours = sorted((turn[1] for turn in turns), key=lambda one: one["median_us"])[1]
-                us, interval = ours["median_us"], [ours["low_us"], ours["high_us"]]
-                peers = {"oneDNN 2.6.3": {"us": theirs, "error": None}}
-            best = next(iter(peers), None)
-            rows.append(
-                {
-                    "case": case,
-                    "dtype": "fp32",
-                    "track": found["track"],
-                    "ours_us": us,
-                    "interval_us": interval,
-                    "peers": peers,
-                    "best_peer": best,
-                    "ratio": peers[best]["us"] / us if best else None,
-                    "tflops": flops / us * 1e-6,
-                    "gbs": moved / us * 1e-3,
-                    "roofline_fraction": found["roofline_fraction"] * found["best_us"] / us,
-                    "error": found["error"],
-                    "workspace_bytes": 0,
-                    "prepare_us": 0,
-                    "candidates": found["candidates"],
-                    "search_seconds": found["seconds"],
-                    "schedule": found["schedule"],
-                }
-            )
-            print(f"{case}: {us:.1f} us, {peers}", file=sys.stderr)
-        floors.append(run(floor, "1024", "1024", str(threads)).split())
-    naive_us = min(float(f[0]) for f in floors) * 1e6
-    copy_gbs, huge_gbs = (max(float(f[i]) for f in floors) * 1e-9 for i in (1, 2))
-    rows[0]["peers"]["naive"] = {"us": naive_us, "error": None}
-    for row in rows:
-        if row["tflops"] == 0:
-            row |= {
-                "of_copy_rate": row["gbs"] / copy_gbs,
-                "of_copy_rate_on_huge_pages": row["gbs"] / huge_gbs,
-            }
-    name = cpu_name()
+        found = search(options.program, row, budget_s, folder)
+        if "best_us" not in found or not pathlib.Path(folder, "out/plan.json").exists():
+            return refused(row, found, budget_s, commit)
+        said, rival, tried = beside(options.beside, row, folder, options.seconds)
+    us = said["ours_us"]
+    library = of_kind(said, "reference")
+    others = {one["name"]: {"us": one["us"], "error": None} for one in said["others"]}
+    if library and library["name"] == found["reference"]:
+        others[library["name"]]["error"] = found["reference_error"]
+    out = {
+        "case": row.case,
+        "group": row.group,
+        "dtype": row.dtype.replace("f32", "fp32"),
+        "track": found["track"],
+        "ours_us": us,
+        "interval_us": said["ours_interval_us"],
+        "peers": others,
+        "best_peer": rival and rival["name"],
+        "ratio": rival and rival["ratio"],
+        "interval": rival and rival["interval"],
+        "pairs": rival and rival["pairs"],
+        "measured_times": tried,
+        "undecided": rival is not None and not is_narrow(rival["interval"], rival["ratio"]),
+        "tflops": row.flops / us * 1e-6,
+        "gbs": said["bytes"] / us * 1e-3,
+        "roofline_fraction": found["roofline_fraction"] * found["best_us"] / us,
+        "error": found["error"],
+        "candidates": found["candidates"],
+        "search_seconds": found["seconds"],
+        "budget_s": budget_s,
+        "cold": True,
+        "cores": said["cores"],
+        "commit": commit,
+        "schedule": found["schedule"],
+    }
+    if row.group == "row" and library:
+        out["reference_ratio"] = library["ratio"]
+    return out
+
+
+def wanted(options):
+    rows = [row for row in all_rows() if options.all or cores() <= MANY_CORES or row.few]
+    if options.only:
+        rows = [row for row in rows if row.group in options.only]
+    if options.case:
+        rows = [row for row in rows if fnmatch.fnmatchcase(row.case, options.case)]
+    return rows
+
+
+def stored(path):
+    """The rows of a file by their names; of files of before there were groups none."""
+    rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    return {row["case"]: row for row in rows if "group" in row}
+
+
+def write(path, rows, options, commit):
+    order = {row.case: place for place, row in enumerate(all_rows())}
+    known = [row for case, row in rows.items() if case in order]
     result = {
-        "device": f"{name}, {threads} cores",
+        "device": f"{cpu_name()}, {cores()} cores",
         "driver": "",
         "cuda": "",
-        "peers": {"naive": "gcc -O3 -march=native"},
-        "commit": run("git", "rev-parse", "HEAD").strip(),
-        "command": f"bench/cpu/measure.py --budget {budget}",
-        "copy_gbs": copy_gbs,
-        "copy_gbs_on_huge_pages": huge_gbs,
-        "rows": rows,
+        "peers": {},
+        "commit": commit,
+        "command": f"bench/cpu/measure.py --budget {options.budget}",
+        "rows": sorted(known, key=lambda row: order[row["case"]]),
     }
-    folder = ROOT / "bench/results" / folder_of(name)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "cpu.json").write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result, indent=1))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(result, indent=1) + "\n")
+    part.replace(path)
+
+
+def line_of(row):
+    if "failed" in row:
+        return f"{row['case']:48} failed: {row['failed']}"
+    if row["ratio"] is None:
+        return f"{row['case']:48} {row['ours_us']:10.1f} us, no reference"
+    low, high = row["interval"]
+    word = "  UNDECIDED" if row["undecided"] else ""
+    also = f", {row['reference_ratio']:.2f} of a library" if "reference_ratio" in row else ""
+    return (
+        f"{row['case']:48} {row['ours_us']:10.1f} us, {row['ratio']:.3f} ({low:.3f} to {high:.3f}) "
+        f"of {row['best_peer']}{also}, {row['candidates']} candidates{word}"
+    )
+
+
+def options_of():
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument("--budget", default="10s", help="of a search")
+    flags.add_argument("--only", action="append", choices=GROUPS, help="a group; may come twice")
+    flags.add_argument("--case", help="a pattern of names, as 'conv_3x3_*'")
+    flags.add_argument("--all", action="store_true", help="on many cores, too")
+    flags.add_argument("--list", action="store_true", help="the rows, and nothing is measured")
+    flags.add_argument("--again", action="store_true", help="also what is of this commit")
+    flags.add_argument("--seconds", type=float, default=3, help="of a row's turns, at least")
+    flags.add_argument("--stop", type=float, help="begins no row after so many seconds")
+    flags.add_argument("--out", help="another file")
+    flags.add_argument("--program", default=str(ROOT / "build/release/warploom"))
+    flags.add_argument("--beside", default=str(ROOT / "build/release/bench_cpu"))
+    flags.add_argument("--commit", help="that PROGRAM is of, where git does not know")
+    return flags.parse_args()
+
+
+def main():
+    options = options_of()
+    rows = wanted(options)
+    if options.list:
+        for row in rows:
+            print(f"{row.group:9} {row.case:48} {row.text}")
+        return
+    commit = options.commit or run("git", "rev-parse", "HEAD").strip()
+    path = pathlib.Path(options.out or ROOT / "bench/results" / folder_of(cpu_name()) / "cpu.json")
+    kept = stored(path)
+    start = time.monotonic()
+    for row in rows:
+        known = kept.get(row.case)
+        same = known and known["commit"] == commit
+        if same and known["budget_s"] == seconds_of(options.budget) * row.times:
+            if not options.again:
+                continue
+        if options.stop and time.monotonic() - start > options.stop:
+            print("more is to be measured: the same command goes on", file=sys.stderr)
+            return
+        kept[row.case] = measured(row, options, commit)
+        print(line_of(kept[row.case]), flush=True)
+        write(path, kept, options, commit)
 
 
 if __name__ == "__main__":

@@ -78,6 +78,17 @@ WL_INLINE void copy_rows(To* dst, long dst_stride, const From* src, long src_str
   }
 }
 
+// dst[i] = src[i], past the caches by whole vectors of dst, wherever it begins.
+WL_INLINE void stream_run(float* dst, const float* src, long count) {
+  const auto beyond = static_cast<long>(reinterpret_cast<unsigned long>(dst) / sizeof(float));
+  const long head = min(-beyond & (kLanes - 1), count);
+  store_first(dst, load_some(src, 0, head, 0), head);
+  long i = head;
+  for (; i + kLanes <= count; i += kLanes) stream(dst + i, load(src + i));
+  const long rest = count - i;
+  store_first(dst + i, load_some(src + i, 0, rest, 0), rest);
+}
+
 // Asks for Cols elements ahead of a walk through memory, on or back: the processor's own
 // prefetching stops at a page's end.
 inline constexpr long kPrefetchBytes = 8192;  // how far ahead
@@ -201,6 +212,34 @@ WL_INLINE void transpose(vf (&block)[kLanes]) {
   exchange_all<2>(block);
   if constexpr (kLanes > 4) exchange_all<4>(block);
   if constexpr (kLanes > 8) exchange_all<8>(block);
+}
+
+// dst[c][r] = src[r][c], a whole tile, from memory to memory: rows and columns multiples of a
+// vector and, where it is streamed, of a cache line. Lines of dst are written whole. Meanwhile what
+// lies beside the tile is asked for.
+template <long Rows, long Cols, bool Streaming>
+WL_INLINE void copy_transposed(float* dst, long dst_stride, const float* src, long src_stride) {
+  constexpr long line = Streaming && kLanes < 16 ? 16 : kLanes;  // floats
+  for (long r = 0; r < Rows; r += line)
+    for (long c = 0; c < Cols; c += kLanes) WL_UNROLL
+  for (long part = 0; part < line; part += kLanes) {
+    const float* const from = src + (r + part) * src_stride + c;
+    float* const to = dst + c * dst_stride + r + part;
+    vf block[kLanes];
+    WL_UNROLL
+    for (long i = 0; i < kLanes; ++i) {
+      block[i] = load(from + i * src_stride);
+      __builtin_prefetch(from + i * src_stride + Cols);
+    }
+    transpose(block);
+    WL_UNROLL
+    for (long i = 0; i < kLanes; ++i) {
+      if constexpr (Streaming)
+        stream(to + i * dst_stride, block[i]);
+      else
+        store(to + i * dst_stride, block[i]);
+    }
+  }
 }
 
 // Packing with rows and columns exchanged, into panels of P rows (a multiple of kLanes): dst[(r /

@@ -69,7 +69,11 @@ void CpuEmitter::body(const Body& statements) {
   const auto outside = std::exchange(aliases_, {});
   const auto runs = runs_of(statements);
   for (size_t i = 0; i < runs.size(); ++i) {
-    if (!runs[i].shape.empty())
+    const size_t first = runs[i].begin;
+    const bool are_two = i + 1 < runs.size() && runs[i + 1].end - first == 2;
+    if (are_two && copied_transposed(statements[first], statements[first + 1]))
+      ++i;
+    else if (!runs[i].shape.empty())
       fused(statements, runs[i], std::span(runs).subspan(i + 1));
     else
       statement(statements[runs[i].begin]);

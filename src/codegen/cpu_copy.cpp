@@ -16,6 +16,7 @@
 #include "codegen/cpu_emitter.h"
 #include "codegen/terms.h"
 #include "tile/index.h"
+#include "tile/print.h"
 #include "tile/program.h"
 
 namespace warploom::codegen {
@@ -208,6 +209,58 @@ bool CpuEmitter::load_tile(const Copy& copy, const Side& src, const Side& dst) {
   return true;
 }
 
+// Whether a tile's floats lie one after another, and inside its tensor whatever the indices hold.
+bool CpuEmitter::is_one_run(const Tile& tile) const {
+  const Tensor& t = tensor(tile.tensor);
+  const bool global = t.scope == Scope::global;
+  if (tile.lookup >= 0 || t.dtype != Dtype::f32) return false;
+  if (global ? !conditions(tile).empty() : !layout(tile.tensor).one_panel()) return false;
+  const auto strides = strides_of(tile.tensor);
+  int64_t next = 1;
+  for (size_t d = tile.extent.size(); d-- > 0;) {
+    if (tile.extent[d] == 1) continue;
+    if (strides[d] * tile.step_along(d) != next) return false;
+    next *= tile.extent[d];
+  }
+  return true;
+}
+
+// A matrix of floats in memory, of rows that lie one after another and inside its tensor whatever
+// the indices hold.
+bool CpuEmitter::is_whole_matrix(const Tile& tile, const Side& side) const {
+  const bool plain = side.global && tile.lookup < 0 && wide_dims(tile.extent).size() == 2;
+  const bool floats = tensor(tile.tensor).dtype == Dtype::f32;
+  return plain && floats && side.strided && conditions(tile).empty();
+}
+
+// Two copies that turn a matrix by way of a register tensor: from memory to memory, a vector's
+// square at a time, where nobody else wants the tensor.
+bool CpuEmitter::copied_transposed(const Statement& first, const Statement& second) {
+  constexpr int64_t kLine = 16;  // floats
+  const auto* load = first.as<Copy>();
+  const auto* kept = second.as<Copy>();
+  if (!load || !kept || load->combine || kept->combine) return false;
+  const TensorId between = load->dst.tensor;
+  const Tensor& turned = tensor(between);
+  const bool passes = kept->src.tensor == between && turned.scope == Scope::reg;
+  if (!passes || turned.dtype != Dtype::f32 || wanted_.at(second.id)[between]) return false;
+  if (load->dst.extent != turned.shape || kept->src.extent != turned.shape) return false;
+  const Side from = side_of(load->src);
+  const Side to = side_of(kept->dst);
+  if (!is_whole_matrix(load->src, from) || !is_whole_matrix(kept->dst, to)) return false;
+  const bool exchanges = from.row.stride == 1 && to.col.stride == 1;
+  const bool same = from.row.extent == to.row.extent && from.col.extent == to.col.extent;
+  const bool fits = from.col.extent % kLine == 0 && from.row.extent % lanes_ == 0;
+  if (!exchanges || !same || !fits) return false;
+  out_.line("// {}", print(program_, first));
+  out_.line("// {}", print(program_, second));
+  streams_ |= kept->streaming;
+  out_.line("wl::copy_transposed<{}, {}, {}>({}, {}, {}, {});", from.col.extent, from.row.extent,
+            kept->streaming, pointer(kept->dst), to.row.stride, pointer(load->src),
+            from.col.stride);
+  return true;
+}
+
 // turn(index) within a loop of so many turns.
 template <class F> void CpuEmitter::turns(const std::string& stem, int64_t count, const F& turn) {
   const std::string variable = fresh(stem);
@@ -313,6 +366,11 @@ void CpuEmitter::gathered(Copy copy) {
 // Loops for what is no matrix on both sides: dimensions of one that meet one of the other together,
 // a gathered one, and those beyond two. Then the best way to move the matrix.
 void CpuEmitter::move(const Copy& copy) {
+  if (copy.streaming && is_one_run(copy.src) && is_one_run(copy.dst)) {
+    streams_ = true;
+    const int64_t count = element_count(copy.src.extent);
+    return out_.line("wl::stream_run({}, {}, {});", pointer(copy.dst), pointer(copy.src), count);
+  }
   const auto all = *meetings(copy.src.extent, copy.dst.extent);
   const auto on = [&](const Copy& rest) { move(rest); };
   for (const Meeting& met : all)

@@ -156,6 +156,9 @@ class CpuEmitter : Emitter {
   void guarded(const Tile& global, const std::string& whole, const std::string& part);
   bool copy_rows(const Copy& copy, const Side& src, const Side& dst);
   bool load_tile(const Copy& copy, const Side& src, const Side& dst);
+  bool is_one_run(const Tile& tile) const;
+  bool is_whole_matrix(const Tile& tile, const Side& side) const;
+  bool copied_transposed(const Statement& first, const Statement& second);
   void load_strided_rows(const Copy& copy, const Side& src, const Side& dst);
   void copy_elements(const Copy& copy, bool rows_last);
   void copy_whole_element(const Copy& copy, const std::string& inside, bool reads);

@@ -8,8 +8,10 @@
 //   }
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -54,6 +56,7 @@ class CpuEmitter::FusedLoop {
   std::string loaded(StatementId id, const Copy& copy);
   void keep_changes();
   void prefetch_rows();
+  void prefetch_windows();
 
   // Behind it.
   void write_result(StatementId id, const Reduce& reduce);
@@ -379,6 +382,39 @@ void CpuEmitter::FusedLoop::prefetch_rows() {
     const bool left_to_the_second = asks_later && changed_[id] == &each;
     if (!left_to_the_second)
       out_.out_.line("wl::prefetch<{}>({}{});", ahead_, out_.row_pointer(copy->src), step_);
+  }
+  prefetch_windows();
+}
+
+// Of the rows of windows those that this turn of the loop around is the first to read. How far the
+// rows lie apart is asked with all variables at 0: prefetching is right wherever it looks.
+void CpuEmitter::FusedLoop::prefetch_windows() {
+  if (out_.loops_.empty() || run_.reverse) return;
+
+  struct Window {
+    int64_t at;
+    const Copy* copy;
+  };
+
+  std::map<TensorId, std::vector<Window>> windows;
+  for (const Statement& each : statements_) {
+    const auto* copy = each.as<Copy>();
+    if (!copy || !partial_rows_.contains(each.id) || !out_.walks(copy->src)) continue;
+    windows[copy->src.tensor].push_back({out_.address(copy->src).evaluate({}), copy});
+  }
+  for (auto& [tensor, rows] : windows) {
+    std::ranges::sort(rows, std::greater{}, &Window::at);
+    const Index address = out_.address(rows[0].copy->src);
+    const int64_t advance = address.evaluate({{out_.loops_.back(), 1}}) - rows[0].at;
+    const int64_t known = rows[0].at - advance;  // what an earlier turn read
+    int64_t last = rows[0].at + (int64_t{1} << 40);
+    for (const Window& row : rows) {
+      const auto place = *out_.row_of(row.copy->src);
+      if (row.at <= known || last - row.at < out_.lanes_ * place.step) continue;
+      last = row.at;
+      const std::string times = place.step == 1 ? "" : fmt::format("{} * ", place.step);
+      out_.out_.line("wl::prefetch<{0}wl::kLanes>({1} + {0}{2});", times, place.pointer, v_);
+    }
   }
 }
 

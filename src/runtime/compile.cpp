@@ -36,8 +36,8 @@
 #include "codegen/launch_list.h"
 #include "runtime/compiler_sandbox.h"
 #include "runtime/compilers.h"
-#include "runtime/executor.h"
 #include "runtime/foreign_text.h"
+#include "runtime/precompiled_header.h"
 #include "runtime/units.h"
 
 namespace warploom::runtime {
@@ -78,12 +78,9 @@ struct Job {
 
 // What makes an image of `text` what it is.
 std::string key_of(const Job& job, const std::string& text) {
-  // What -march=native means here: images do not move between unlike machines that share a cache
-  // folder.
-  static const std::string machine =
-      proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
+  // Images do not move between unlike machines that share a cache folder.
   std::string made_of = fmt::format("{}\n{}\n{}\n{}\n{}", job.compiler.name,
-                                    fmt::join(job.argv, " "), machine, job.foreign, text);
+                                    fmt::join(job.argv, " "), this_processor(), job.foreign, text);
   for (const EmbeddedFile& file : headers_of(job.device))
     made_of += '\0' + file.path + '\0' + file.text;
   return hash_hex(made_of);
@@ -145,7 +142,10 @@ Result<Image> image_of(const Job& job) {
     WARPLOOM_TRY(const Output made, compile_cuda_in_process(job.source, job.argv.back()));
     return cache.store(key, made.image, job.source, made.log, made.ptx);
   }
-  const CompilerSandbox sandbox(job.compiler, job.argv, job.device, job.time, job.foreign);
+  CompilerSandbox sandbox(job.compiler, job.argv, job.device, job.time, job.foreign);
+  if (job.device == "cpu" && !job.foreign)
+    if (const auto header = precompiled_header(job.compiler, job.argv, job.source))
+      sandbox.lend(kPrecompiledName, *header);
   const char* const name = job.is_cuda() ? "kernels.cu" : "kernels.cpp";
   WARPLOOM_CHECK(sandbox.write(name, job.source));
   std::vector<std::string> argv = step(job, {"-I", ".", "-o", "image", name});

@@ -157,6 +157,12 @@ Status CompilerSandbox::write(const std::string& name, std::string_view text) co
   return ok();
 }
 
+void CompilerSandbox::lend(const std::string& name, const fs::path& file) {
+  std::error_code ignored;  // who does not find it does without
+  fs::create_symlink(file, folder() / name, ignored);
+  limits_.readable.push_back(file);
+}
+
 Result<std::string> CompilerSandbox::read(const std::string& name) const {
   return read_file(folder() / name);
 }

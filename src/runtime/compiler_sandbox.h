@@ -39,6 +39,8 @@ class CompilerSandbox {
                   const std::string& device, std::chrono::milliseconds time, bool foreign);
 
   Status write(const std::string& name, std::string_view text) const;
+  // A file from outside, under a name beside the text: to be read, not to be written.
+  void lend(const std::string& name, const std::filesystem::path& file);
   Result<std::string> read(const std::string& name) const;  // what a run made
 
   const std::filesystem::path& folder() const { return scratch_.path(); }

@@ -277,8 +277,36 @@ Program moved_about(int64_t rows, int64_t cols) {
   return b.finish();
 }
 
+// Tiles of a matrix turned from memory to memory; then, as one run, rows of 20 that no vector
+// fills.
+Program turned(int64_t rows, int64_t cols, bool streaming) {
+  Builder b("turned");
+  b.grid(2).warps(1);
+  const auto x = b.global("X", Dtype::f32, {2 * rows, cols}, {1, 2 * rows + 3});
+  const auto y = b.output("Y", Dtype::f32, {2 * rows, cols});
+  const auto z = b.output("Z", Dtype::f32, {7, 20});
+  const auto t = b.reg("t", Dtype::f32, {rows, cols});
+  const auto u = b.reg("u", Dtype::f32, {20});
+  const auto s = b.shared("s", Dtype::f32, {3 * 20});
+  b.copy(b.tile(x, {tile::block(0) * rows, 0}, {rows, cols}), b.all(t));
+  b.copy(b.all(t), b.tile(y, {tile::block(0) * rows, 0}, {rows, cols}), 0, streaming);
+  b.for_("i", 0, 3, 1, [&](const Index& i) {
+    b.fill(u, 1.5);
+    b.map(u, b.value(u) + tile::coordinate(0, i * 20));
+    b.copy(b.all(u), b.tile(s, {i * 20}, {20}));
+  });
+  b.copy(b.all(s), b.tile(z, {tile::block(0) * 3 + 1, 0}, {3, 20}), 0, true);
+  return b.finish();
+}
+
 std::vector<Program> programs() {
   std::vector<Program> out;
+  for (const bool streaming : {false, true}) {
+    out.push_back(turned(32, 48, streaming));
+    out.push_back(turned(16, 64, streaming));
+    out.push_back(turned(24, 16, streaming));  // in halves of AVX-512's vectors
+    out.push_back(turned(9, 30, streaming));   // by way of a buffer
+  }
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) out.push_back(normalised(dtype));
   out.push_back(overwritten());
   out.push_back(moved_about(7, 37));

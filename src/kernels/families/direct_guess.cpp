@@ -104,22 +104,36 @@ class Guess {
     const bool is_fused = extent.elements == extent.row;
     const double vectors = extent.elements / extent.row * std::ceil(extent.row / lanes_);
     const bool is_vectors = own && own == inner && stride_along(load, own) == 1 && tile_[*own] != 1;
+    if (is_turned(own, extent)) return cycles_turned(tile_[*own], extent);
     if (extent.elements > 1 && !is_vectors) {
       const bool is_pairs = own == inner && stride_along(load, own) == 2;
-      cycles = extent.elements * cycles_an_element(own, extent.row, is_pairs);
+      cycles = extent.elements * cycles_an_element(is_pairs);
       if (is_pairs && is_fused) cycles = 3 * vectors;
     }
     if (load.in_bounds) return cycles;
     return is_fused ? cycles + 2 * vectors : cycles * 2 + 10;
   }
 
-  double cycles_an_element(MaybeAxis own, double row, bool is_pairs) const {
-    const bool along_y = own && own == tiling_.roles.y;
-    const bool is_transposed_in_registers =
-        along_y && std::fmod(tile_[*own], 8) == 0 && std::fmod(row, lanes_) == 0;
-    if (is_transposed_in_registers) return 0.4;
-    return is_pairs ? 0.3 : 1.5;
+  // Whether squares of a vector's width are transposed in registers.
+  bool is_turned(MaybeAxis own, const Extent& extent) const {
+    const bool along_y = own && own == tiling_.roles.y && extent.elements > extent.row;
+    return along_y && std::fmod(tile_[*own], 8) == 0 && std::fmod(extent.row, lanes_) == 0;
   }
+
+  // Of a tile of so many elements a row in memory: whole cache lines are read, rows on both sides
+  // have their own pages, and what the first cache does not hold is moved once more.
+  double cycles_turned(double high, const Extent& extent) const {
+    constexpr double kLine = 16;     // elements
+    constexpr double kPage = 8;      // cycles to begin a row
+    constexpr double kCache = 6144;  // elements that the first cache holds beside all else
+    constexpr double kAnElement = 0.4;
+    const double lines = std::ceil(high / kLine) * kLine / high;
+    const double again = extent.elements > kCache ? 1 : 0;
+    const double moved = extent.elements * kAnElement * (lines + again);
+    return moved + kPage * (high + extent.row);
+  }
+
+  static double cycles_an_element(bool is_pairs) { return is_pairs ? 0.3 : 1.5; }
 
   const LoopNestTiling& tiling_;
   const LoopNest& nest_;

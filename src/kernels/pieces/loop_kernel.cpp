@@ -48,12 +48,8 @@ void add_loop_kernel(Family::Programs& out, const LoopNestTiling& tiling,
   LoopTile tile(tiling, options, capabilities, name);
   LoopValues values(tile);
   if (options.rows_in_turn > 1) {
-    const size_t y = *tiling.roles.y;
-    const Index first = tile.origin(y);
-    tile.b.for_("row", 0, options.rows_in_turn, 1, [&](const Index& row) {
-      tile.move_to(y, first + row);
-      compute_tile(tile, values);
-    });
+    tile.for_rows_in_turn([&] { compute_tile(tile, values); });
+    tile.store_gathered();
   } else {
     compute_tile(tile, values);
   }

@@ -154,6 +154,14 @@ std::optional<LoopNestTiling> tiling_of(LoopNest nest, bool gpu) {
   return tiling;
 }
 
+bool LoopNestTiling::is_read_along(size_t axis) const {
+  const auto lies_along = [&](const Access& load) {
+    return roles.x && axis != *roles.x && fastest(load) == axis && load.uses(*roles.x);
+  };
+  const bool reduces = std::ranges::find(reduced, true) != reduced.end();
+  return !reduces && !scanned && std::ranges::any_of(nest.loads, lies_along);
+}
+
 MaybeAxis fastest(const Access& access) {
   MaybeAxis best;
   const size_t axes = access.at.empty() ? 0 : access.at[0].steps.size();

@@ -51,6 +51,10 @@ struct LoopNestTiling {
 
   // Whether a block goes along the axis from tile to tile.
   bool is_walked(size_t axis) const { return reduced[axis] || axis == scanned; }
+
+  // Whether the nest moves elements of a tensor that lies along this axis, and not along x: a
+  // transpose, with or without arithmetic.
+  bool is_read_along(size_t axis) const;
 };
 
 // Nothing where a nest has more than one level of reductions or scans.

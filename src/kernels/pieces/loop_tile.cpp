@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,13 +50,57 @@ void LoopTile::declare_tensors() {
   for (size_t i = 0; i < nest.outputs.size(); ++i) {
     const Access& place = nest.outputs[i].place;
     outputs_.emplace_back(draft, fmt::format("Y{}", i), nest, place, axes_, true);
+    if (!gathers(place)) continue;
+    const int64_t elements = options.rows_in_turn * extent(*tiling.roles.x);
+    gathered_[i] = b.shared(fmt::format("rows{}", i), place.dtype, {elements});
   }
+}
+
+// Past the caches a row goes by whole cache lines: where it ends within one, the next row is waited
+// for.
+bool LoopTile::gathers(const Access& output) const {
+  const auto& [x, y] = std::pair(tiling.roles.x, tiling.roles.y);
+  const bool in_turn = options.rows_in_turn > 1 && options.nontemporal_store && x && y;
+  if (capabilities.gpu || !in_turn || output.dtype != Dtype::f32) return false;
+  const int64_t row = nest.axes[*x];
+  const bool adjacent = stride_along(output, x) == 1 && stride_along(output, y) == row;
+  return adjacent && extent(*x) == row && row % capabilities.lanes() != 0;
+}
+
+std::optional<TensorId> LoopTile::gathered(size_t number) const {
+  const auto found = gathered_.find(number);
+  return found == gathered_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void LoopTile::store_gathered() {
+  TileCoord whole = at_;
+  whole.extent[*tiling.roles.y] = options.rows_in_turn;
+  for (const auto& [number, rows] : gathered_)
+    b.copy(b.all(rows), outputs_[number].at(whole), 0, options.nontemporal_store);
+}
+
+void LoopTile::for_rows_in_turn(const std::function<void()>& body) {
+  const size_t y = *tiling.roles.y;
+  const Index first = origin(y);
+  b.for_("row", 0, options.rows_in_turn, 1, [&](const Index& row) {
+    row_ = row;
+    move_to(y, first + row);
+    body();
+  });
+  move_to(y, first);
 }
 
 void LoopTile::place() {
   std::vector<size_t> free;
   for (size_t a = 0; a < nest.axes.size(); ++a)
     if (!tiling.is_walked(a)) free.push_back(a);
+  // Tasks of a transpose follow one another along the rows that they read: what they write goes by
+  // whole cache lines in any order.
+  const MaybeAxis y = tiling.roles.y;
+  if (!capabilities.gpu && y && tiling.is_read_along(*y)) {
+    const auto found = std::ranges::find(free, *y);
+    std::rotate(found, found == free.end() ? found : found + 1, free.end());
+  }
   TileCoord whole = at_;  // all that a block computes
   if (rows_ > 1) whole.extent[*tiling.roles.z] = rows_;
   if (options.rows_in_turn > 1) whole.extent[*tiling.roles.y] = options.rows_in_turn;

@@ -13,6 +13,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/loop_nest_tiling.h"
 
@@ -70,6 +71,17 @@ class LoopTile {
 
   tile::Tile output(size_t number) const { return outputs_[number].at(at_); }
 
+  // Where rows that no vectors fill lie one behind another in memory, an output's rows are gathered
+  // in a shared tensor, which holds all that a block makes of it, and stored as one; nothing where
+  // they are not.
+  std::optional<TensorId> gathered(size_t number) const;
+  void store_gathered();
+
+  // `body` at each of the rows that are taken in turn, and which of them that is.
+  void for_rows_in_turn(const std::function<void()>& body);
+
+  const Index& row() const { return row_; }
+
   // `body` with the part of a register tensor at every row of x that a product takes together.
   void for_each_part(TensorId tensor, const Access& access,
                      const std::function<void(const tile::Tile&)>& body);
@@ -80,12 +92,15 @@ class LoopTile {
   void declare_tensors();
   void place();
   bool goes_backwards() const;
+  bool gathers(const Access& output) const;
 
   TileCoord at_;
   std::vector<size_t> axes_;
   int64_t rows_ = 1;                  // of x, one behind another in a register tensor
   std::map<int, TensorTile> inputs_;  // by load; none for the factors of a product
   std::vector<TensorTile> outputs_;
+  std::map<size_t, TensorId> gathered_;  // by output
+  Index row_ = 0;
   int64_t lines_ = 1;
   Index line_ = 0;
   Index cta_rank_ = 0;

@@ -145,6 +145,11 @@ void LoopValues::store(size_t output) {
     const bool integers = is_integer(place.dtype) && nest_.is_integer_value(id) && is_large;
     map(out, expression_of(v), integers);
   }
+  if (const auto rows = t_.gathered(output)) {
+    const int64_t row = t_.extent(*t_.tiling.roles.x);
+    b_.copy(b_.all(out), b_.tile(*rows, {t_.row() * row}, {row}));
+    return;
+  }
   t_.for_each_part(out, place, [&](const Tile& part) {
     b_.copy(part, t_.output(output), 0, t_.options.nontemporal_store);
   });

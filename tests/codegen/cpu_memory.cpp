@@ -1,0 +1,90 @@
+// How emitted CPU kernels move memory: which calls a program's copies come to.
+#include <gtest/gtest.h>
+#include <cstddef>
+#include <string>
+#include "base/dtype.h"
+#include "codegen/emit.h"
+#include "target/capabilities.h"
+#include "tile/build.h"
+#include "tile/index.h"
+#include "tile/program.h"
+
+namespace warploom {
+namespace {
+using tile::Builder;
+using tile::Index;
+using tile::Program;
+
+std::string text_of(const Program& program) {
+  return codegen::emit_cpu(program, *target::capabilities_of("cpu"))->source;
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+// A tile of a matrix that lies by columns, stored by rows; `uses` more of it.
+Program turned(int uses) {
+  Builder b("turned");
+  const auto x = b.global("X", Dtype::f32, {64, 64}, {1, 64});
+  const auto y = b.output("Y", Dtype::f32, {64, 64});
+  const auto z = b.output("Z", Dtype::f32, {64, 64});
+  const auto t = b.reg("t", Dtype::f32, {64, 64});
+  b.copy(b.all(x), b.all(t));
+  b.copy(b.all(t), b.all(y), 0, true);
+  for (int i = 0; i < uses; ++i) b.copy(b.all(t), b.all(z));
+  return b.finish();
+}
+
+TEST(CpuMemory, ATransposeGoesFromMemoryToMemory) {
+  const std::string text = text_of(turned(0));
+  EXPECT_EQ(count(text, "wl::copy_transposed<64, 64, true>("), 1u) << text;
+  EXPECT_EQ(count(text, "alignas"), 0u) << text;
+  EXPECT_EQ(count(text, "wl::stream_end()"), 1u) << text;
+}
+
+TEST(CpuMemory, ATransposeThatIsWantedAgainIsKept) {
+  const std::string text = text_of(turned(1));
+  EXPECT_EQ(count(text, "wl::copy_transposed"), 0u) << text;
+  EXPECT_EQ(count(text, "wl::pack_transposed"), 1u) << text;
+}
+
+TEST(CpuMemory, RowsThatLieOneBehindAnotherAreOneRunPastTheCaches) {
+  Builder b("rows");
+  const auto y = b.output("Y", Dtype::f32, {6, 20});
+  const auto s = b.shared("s", Dtype::f32, {60});
+  const auto u = b.reg("u", Dtype::f32, {20});
+  b.for_("i", 0, 3, 1, [&](const Index& i) {
+    b.fill(u, 1);
+    b.copy(b.all(u), b.tile(s, {i * 20}, {20}));
+  });
+  b.copy(b.all(s), b.tile(y, {3, 0}, {3, 20}), 0, true);
+  const std::string text = text_of(b.finish());
+  EXPECT_EQ(count(text, "wl::stream_run(Y + 60, s, 60)"), 1u) << text;
+}
+
+// Windows of three rows, two rows on at every turn: the one before was asked for as the last.
+TEST(CpuMemory, WindowsAskForTheRowsThatATurnReadsFirst) {
+  Builder b("windows");
+  const auto x = b.global("X", Dtype::f32, {64, 100});
+  const auto y = b.output("Y", Dtype::f32, {31, 49});
+  const auto t = b.reg("t", Dtype::f32, {1, 49});
+  const auto u = b.reg("u", Dtype::f32, {1, 49});
+  b.for_("i", 0, 31, 1, [&](const Index& i) {
+    b.fill(u, 0);
+    for (int row = 0; row < 3; ++row)
+      for (int col = 0; col < 3; ++col) {
+        b.copy(b.stepped(b.tile(x, {i * 2 + row, col}, {1, 49}), {1, 2}), b.all(t));
+        b.map(u, b.value(u) + b.value(t));
+      }
+    b.copy(b.all(u), b.tile(y, {i, 0}, {1, 49}));
+  });
+  const std::string text = text_of(b.finish());
+  EXPECT_EQ(count(text, "wl::prefetch<2 * wl::kLanes>(X + i * 200 + 202 + 2 * "), 1u) << text;
+  EXPECT_EQ(count(text, "wl::prefetch<2 * wl::kLanes>(X + i * 200 + 102 + 2 * "), 1u) << text;
+  EXPECT_EQ(count(text, "wl::prefetch"), 2u) << text;
+}
+}  // namespace
+}  // namespace warploom

@@ -69,10 +69,13 @@ void CpuEmitter::body(const Body& statements) {
   const auto outside = std::exchange(aliases_, {});
   const auto runs = runs_of(statements);
   for (size_t i = 0; i < runs.size(); ++i) {
-    if (!runs[i].shape.empty())
+    const Statement& first = statements[runs[i].begin];
+    if (begins_product(statements, runs[i].begin))
+      begun_ = first.as<Fill>()->dst;
+    else if (!runs[i].shape.empty())
       fused(statements, runs[i], std::span(runs).subspan(i + 1));
     else
-      statement(statements[runs[i].begin]);
+      statement(first);
   }
   aliases_ = outside;
 }

@@ -303,6 +303,15 @@ TEST(MatmulCpu, LeavesWindowsAndTrianglesToLoops) {
   EXPECT_FALSE(matmul_cpu_family(region, machine()));
 }
 
+TEST(MatmulCpu, GuessesThatRowsAPageApartArePacked) {
+  const Region region(matmul(1024, 1024, 1024), Track::fp32);
+  const FamilyPtr family = matmul_cpu_family(region, machine());
+  MatmulCpuConfig config{.tile_m = 6, .tile_n = 64, .block_k = 256};
+  const double in_place = family->guess(config);
+  config.pack_b = PackedBy::task;
+  EXPECT_LT(family->guess(config), in_place);
+}
+
 TEST(MatmulCpu, GuessesATileOfManyRowsBeforeOneOfFew) {
   const Region region(matmul(512, 512, 512), Track::fp32);
   const FamilyPtr family = matmul_cpu_family(region, machine());

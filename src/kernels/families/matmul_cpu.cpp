@@ -30,6 +30,7 @@ using Check = Checks<MatmulCpuConfig>;
 constexpr int64_t kLongestSum = 512;
 constexpr int64_t kMostBlocks = 200;
 constexpr int64_t kMostVectors = 6;  // of a register tile's row
+constexpr int64_t kNear = 512;       // elements between rows that caches and pages serve well
 
 // Cycles of a core in which a register tile takes one term of the sum: two multiply-adds or two
 // loads in each, at least as long as a sum waits for itself, and a share of what a tile begins and
@@ -136,12 +137,21 @@ class MatmulCpu final : public Family {
   Values tile_columns() const {
     Values out;
     if (columns_ <= kMostVectors * lanes()) out.push_back(columns_);
-    for (const int64_t vectors : {4, 3, 2, 6, 1})
+    for (const int64_t vectors : {4, 3, 2})
       if (vectors * lanes() < columns_) out.push_back(vectors * lanes());
-    if (!is_flat()) return out;
+    if (!is_flat()) return out.empty() ? Values{columns_} : out;
     for (const int64_t wide : {512, 1024, 2048, 256})
       if (wide <= columns_) out.push_back(wide);
     return out;
+  }
+
+  // Nobody first where its rows are as near each other as those of a panel.
+  Values packers_of_b() const {
+    const bool in_place = c_.access_b().stride(c_.column) == 1;
+    const bool is_near = c_.access_b().stride(c_.k[0]) <= kNear;
+    if (!in_place) return choices(PackedBy::task, PackedBy::program);
+    if (is_near || is_flat()) return choices(PackedBy::nobody, PackedBy::task, PackedBy::program);
+    return choices(PackedBy::task, PackedBy::program, PackedBy::nobody);
   }
 
   // Blocks of equal size, near the wanted ones.
@@ -214,6 +224,14 @@ class MatmulCpu final : public Family {
                    "tasks along the rows that all have tiles", rows.tasks());
     checks.require(columns.tasks() == s.tasks_n, {F::tile_n, F::tasks_n},
                    "tasks along the columns that all have tiles", columns.tasks());
+    const int64_t outer = outer_count(c_.nest.outputs[0].place);
+    const int64_t parts = s.tasks_m * s.tasks_n;
+    const int64_t tasks = outer * parts;
+    const int64_t cores = capabilities_.num_sms;
+    const bool few = parts == 1 || tasks <= 4 * cores;
+    const bool many = parts == 1 || 2 * tasks >= cores;
+    checks.require(few && many, {F::tasks_m, F::tasks_n},
+                   "one task, or half as many to four times as many as there are cores", tasks);
   }
 
   // Along axes that are neither rows, columns nor k.
@@ -255,16 +273,12 @@ class MatmulCpu final : public Family {
     double cycles = cycles_a_term(s.tile_m, std::min(vectors, kMostVectors));
     if (vectors > kMostVectors) cycles *= as_double(vectors) / as_double(kMostVectors);
     const int64_t apart_b = c_.access_b().stride(c_.k[0]);
-    if (s.pack_b == PackedBy::nobody && s.step_k <= 0) {
-      if (apart_b % kPage == 0)
-        cycles *= 1.6;
-      else if (apart_b >= kPage / 2)
-        cycles *= 1.15;
-    }
+    if (s.pack_b == PackedBy::nobody && s.step_k <= 0 && apart_b > kNear)
+      cycles *= apart_b % kPage == 0 ? 1.6 : 1.15;
     if (s.pack_a != PackedBy::nobody) return cycles;
     const Access& a = c_.access_a();
     const bool folds = a.stride(c_.row) % kPage == 0 && s.tile_m > 8;
-    const bool across = a.stride(c_.k[0]) >= kPage / 2;
+    const bool across = a.stride(c_.k[0]) > kNear;
     return cycles * (folds || across ? 1.2 : 1);
   }
 

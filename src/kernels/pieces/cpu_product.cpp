@@ -193,8 +193,7 @@ void CpuProduct::block(const Index& number, const Index& k, int64_t depth, bool 
   }
   t_.for_("i", 0, rows_.per_task, 1, [&](const Index& i) {
     here_.origin[c_.row] = rows_.origin(first_row_ + i);
-    t_.fill(part_, 0);
-    if (s_.step_k <= 0) take_over(i, number);
+    take_over(i, number);
     multiply(k, depth);
     if (s_.step_k > 0) add_before(i, number);
     if (last)
@@ -208,13 +207,17 @@ Tile CpuProduct::kept(const Index& row) const {
   return t_.tile(sums_, {row, 0, 0}, {1, rows_.tile, columns_.tile});
 }
 
-// What the blocks before have summed is in the sum that a product adds its own to.
+// What a product adds its own sum to: 0, or what the blocks before have summed.
 void CpuProduct::take_over(const Index& row, const Index& number) {
-  if (sums_ < 0) return;
-  t_.if_less(0, number, [&] { t_.copy(kept(row), t_.all(part_)); });
+  const auto copy = [&] { t_.copy(kept(row), t_.all(part_)); };
+  const bool adds = sums_ >= 0 && s_.step_k <= 0;
+  if (adds && number.constant()) return copy();
+  t_.fill(part_, 0);
+  if (adds) t_.if_less(0, number, copy);
 }
 
-// The same where a block is several products: each would add to all that was before.
+// Where a block is several products, each would add to all that was before: it is added behind
+// them.
 void CpuProduct::add_before(const Index& row, const Index& number) {
   if (sums_ < 0) return;
   const TensorId before = draft_.reg("before", Dtype::f32, {rows_.tile, columns_.tile});

@@ -192,6 +192,14 @@ template <class T> WL_INLINE vf load_some(const T* p, long begin, long end, floa
   if constexpr (__is_same(T, float))
     return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), lanes_between(begin, end), p);
 #endif
+#if WL_VECTOR_BYTES == 32 && defined(__AVX__)
+  if constexpr (__is_same(T, float)) {
+    const vf lane = counted(0);
+    const vi wanted = (lane >= static_cast<float>(begin)) & (lane < static_cast<float>(end));
+    const vf read = (vf)_mm256_maskload_ps(p, (__m256i)wanted);
+    return select(wanted, read, splat(fill));
+  }
+#endif
   T part[kLanes] = {};
   for (long i = begin; i < end; ++i) part[i] = p[i];
   vf out = load(part);

@@ -10,9 +10,9 @@
 //
 // Buffers (scratch and register tiles) hold floats. Three forms of a buffer: rows at a pitch;
 // panels, where the columns are cut into groups of P and each group stores its rows one after
-// another (wl::mma reads one panel with no stride at all); and the same with rows and columns
-// exchanged. A Box says which part of a tile lies inside the tensor; the rest counts as `fill` when
-// it is read and is not written.
+// another (wl::multiply_tile reads one panel with no stride at all); and the same with rows and
+// columns exchanged. A Box says which part of a tile lies inside the tensor; the rest counts as
+// `fill` when it is read and is not written.
 #pragma once
 #include "functions.h"
 
@@ -272,51 +272,6 @@ inline void pack_transposed(float* dst, const From* src, long src_stride, long r
       }
     }
 }
-
-// The matrix product of one block of registers.
-//
-//   acc[i][j] += Σ_p a[i·AM + p·AK] · b[p·BK + j]      i < M, j < NV·kLanes, acc at a pitch of P
-//   floats
-//
-// The M × NV vectors of acc stay in registers for the whole of k: an element of a is broadcast, a
-// row of b is NV vectors. M·NV + NV
-// + 1 must not exceed the vector registers. Each product is fused with its addition.
-template <int M, int NV, long AM, long AK, long BK, long P>
-WL_INLINE void mma_block(float* acc, const float* a, const float* b, long k) {
-  vf c[M][NV];
-  WL_UNROLL
-  for (int i = 0; i < M * NV; ++i) c[i / NV][i % NV] = load(acc + i / NV * P + i % NV * kLanes);
-  WL_UNROLL_4
-  for (long p = 0; p < k; ++p) {
-    vf row[NV];
-    WL_UNROLL
-    for (int v = 0; v < NV; ++v) row[v] = load(b + p * BK + v * kLanes);
-    WL_UNROLL
-    for (int i = 0; i < M; ++i) {
-      const vf x = splat(a[i * AM + p * AK]);
-      WL_UNROLL
-      for (int v = 0; v < NV; ++v) c[i][v] = fma(x, row[v], c[i][v]);
-    }
-  }
-  WL_UNROLL
-  for (int i = 0; i < M * NV; ++i) store(acc + i / NV * P + i % NV * kLanes, c[i / NV][i % NV]);
-}
-
-// A matrix product of M rows and NV vectors in blocks of R rows and V vectors, the last of which
-// may be smaller.
-template <long M, int R, int V, long AM, long AK, long BK, long P>
-WL_INLINE void mma_rows(float* acc, const float* a, const float* b, long k) {
-  for (long r = 0; r + R <= M; r += R)
-    mma_block<R, V, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
-  if constexpr (constexpr long r = M / R * R; r < M)
-    mma_block<M - r, V, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
-}
-
-template <long M, int NV, int R, int V, long AM, long AK, long BK, long P>
-WL_INLINE void mma(float* acc, const float* a, const float* b, long k) {
-  for (int v = 0; v + V <= NV; v += V)
-    mma_rows<M, R, V, AM, AK, BK, P>(acc + v * kLanes, a, b + v * kLanes, k);
-  if constexpr (constexpr int v = NV / V * V; v < NV)
-    mma_rows<M, R, NV - v, AM, AK, BK, P>(acc + v * kLanes, a, b + v * kLanes, k);
-}
 }  // namespace wl
+
+#include "multiply.h"

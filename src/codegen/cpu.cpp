@@ -71,12 +71,14 @@ void CpuEmitter::body(const Body& statements) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const size_t first = runs[i].begin;
     const bool are_two = i + 1 < runs.size() && runs[i + 1].end - first == 2;
-    if (are_two && copied_transposed(statements[first], statements[first + 1]))
+    if (begins_product(statements, first))
+      begun_ = statements[first].as<Fill>()->dst;
+    else if (are_two && copied_transposed(statements[first], statements[first + 1]))
       ++i;
     else if (!runs[i].shape.empty())
       fused(statements, runs[i], std::span(runs).subspan(i + 1));
     else
-      statement(statements[runs[i].begin]);
+      statement(statements[first]);
   }
   aliases_ = outside;
 }

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
@@ -144,57 +146,116 @@ void CpuEmitter::visit(const ConvertLayout& node) {
 }
 
 namespace {
-struct RegisterBlock {
+// A tile of a product whose sums stay in registers.
+struct RegisterTile {
   int64_t rows = 1;
   int64_t vectors = 1;
 };
 
-// The block of an accumulator that is kept in registers: rows · vectors accumulators, one row of b,
-// one broadcast of a. Loads per multiplication are 1/rows + 1/vectors.
-RegisterBlock register_block(int64_t m, int64_t vectors, int64_t registers) {
-  RegisterBlock best;
-  double least = 1e9;
-  for (int64_t v = 1; v <= std::min<int64_t>(vectors, 6); ++v) {
-    const int64_t r = std::min(m, (registers - 1 - v) / v);
-    if (r < 1) continue;
-    const double loads = 1.0 / as_double(r) + 1.0 / as_double(v);
-    if (loads < least) {
-      least = loads;
+// Cycles a step of k takes of a tile: two multiply-adds or two loads in each, and at least as long
+// as a sum waits for itself.
+int64_t half_cycles(int64_t rows, int64_t vectors) {
+  constexpr int64_t kLatency = 8;
+  return std::max({rows * vectors, rows + vectors, kLatency});
+}
+
+// The tiles of a product of m rows and so many vectors that take the fewest cycles, the last ones
+// of rows and columns included: their sums, a row of b and a broadcast of a are in registers.
+RegisterTile register_tile(int64_t m, int64_t vectors, int64_t registers) {
+  RegisterTile best;
+  int64_t least = INT64_MAX;
+  for (int64_t v = std::min<int64_t>(vectors, 6); v >= 1; --v)
+    for (int64_t r = std::min(m, (registers - 1 - v) / v); r >= 1; --r) {
+      const auto of_rows = [&](int64_t wide) {
+        const int64_t rest = m % r == 0 ? 0 : half_cycles(m % r, wide);
+        return wide == 0 ? 0 : m / r * half_cycles(r, wide) + rest;
+      };
+      const int64_t all = vectors / v * of_rows(v) + of_rows(vectors % v);
+      if (all >= least) continue;
+      least = all;
       best = {r, v};
     }
-  }
   return best;
 }
 }  // namespace
 
+// Of a tile's two dimensions that a product sees: how far elements are apart.
+std::array<int64_t, 2> CpuEmitter::matrix_strides(const Tile& tile) const {
+  const auto strides = strides_of(tile.tensor);
+  std::vector<int64_t> left;
+  for (size_t d = 0; d < strides.size(); ++d) left.push_back(strides[d] * tile.step_along(d));
+  const auto kept = matrix_extent(tile.extent).size();
+  std::array<int64_t, 2> out = {0, 1};
+  // Those of extent 1 that matrix_extent() drops, from the front.
+  size_t extra = tile.extent.size() - kept;
+  std::vector<int64_t> own;
+  for (size_t d = 0; d < left.size(); ++d) {
+    if (tile.extent[d] == 1 && extra > 0) {
+      --extra;
+      continue;
+    }
+    own.push_back(left[d]);
+  }
+  if (own.size() == 2) out = {own[0], own[1]};
+  return out;
+}
+
+// Why a product cannot read an operand where it lies; empty where it can.
+std::string CpuEmitter::hinders(const Tile& tile, int64_t column_stride) const {
+  const Tensor& operand = tensor(tile.tensor);
+  if (matrix_extent(tile.extent).size() != 2) return "a tile of more than two dimensions";
+  if (operand.scope != Scope::global)
+    return is_strided(tile) ? "" : "a tile that crosses the panels of its operand";
+  if (!conditions(tile).empty()) return "a tile that may lie partly outside";
+  return column_stride == 1 ? "" : "columns that are apart";
+}
+
 void CpuEmitter::visit(const Mma& mma) {
-  if (layout(mma.b.tensor).rows_fast != mma.transpose_b)
+  const bool fresh = std::exchange(begun_, -1) == mma.acc;
+  auto a_strides = matrix_strides(mma.a);
+  auto b_strides = matrix_strides(mma.b);
+  if (mma.transpose_a) std::swap(a_strides[0], a_strides[1]);
+  if (mma.transpose_b) std::swap(b_strides[0], b_strides[1]);
+  if (b_strides[1] != 1)
     return unsupported("a matrix product reads its second operand across its rows",
-                       "n contiguous: a shared tensor, or [K, N] registers",
+                       "n contiguous: a shared tensor, or [K, N] registers or memory",
                        fmt::format("'{}'", tensor(mma.b.tensor).name));
   const auto acc = matrix_extent(tensor(mma.acc).shape);
-  if (acc.size() != 2 || layout(mma.acc).matrices != 1 || !is_strided(mma.a) || !is_strided(mma.b))
-    return unsupported("a matrix product's tile crosses the panels of its operand",
-                       "tiles at multiples of their own width", "another offset");
+  std::string hindered = hinders(mma.a, 1);
+  if (hindered.empty()) hindered = hinders(mma.b, b_strides[1]);
+  if (hindered.empty() && (acc.size() != 2 || layout(mma.acc).matrices != 1))
+    hindered = "an accumulator of more than two dimensions";
+  if (!hindered.empty())
+    return unsupported("a matrix product cannot read its operands where they lie",
+                       "matrices inside their tensors, at multiples of their own width", hindered);
 
   if (is_integer(tensor(mma.acc).dtype))
     return unsupported("a CPU multiplies floats, which lose large sums of integers",
                        "f32, bf16 or f16", std::string(name_of(tensor(mma.acc).dtype)));
-  const CpuLayout& a = layout(mma.a.tensor);
   const int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
-  const int64_t vectors = ceil_div(acc[1], lanes_);
-  const bool m_fast = a.rows_fast != mma.transpose_a;  // rows of the product run fastest in a
   const int64_t registers = capabilities_.registers > 0 ? capabilities_.registers : 16;
-  const RegisterBlock block = register_block(acc[0], vectors, registers);
-  const std::string extents =
-      fmt::format("{}, {}, {}, {}", acc[0], vectors, block.rows, block.vectors);
-  const int64_t a_row_stride = m_fast ? 1 : a.panel;
-  const int64_t a_k_stride = m_fast ? a.panel : 1;
-  const int64_t b_stride = layout(mma.b.tensor).panel;
-  const int64_t acc_stride = layout(mma.acc).panel;
-  const std::string strides =
-      fmt::format("{}, {}, {}, {}", a_row_stride, a_k_stride, b_stride, acc_stride);
-  out_.line("wl::mma<{}, {}>({}, {}, {}, {});", extents, strides, name(mma.acc), pointer(mma.a),
-            pointer(mma.b), k);
+  const int64_t vectors = ceil_div(acc[1], lanes_);
+  const RegisterTile tile = register_tile(acc[0], vectors, registers);
+  // Rows of buffers are whole vectors.
+  const bool in_memory = tensor(mma.b.tensor).scope == Scope::global;
+  const int64_t columns = in_memory ? acc[1] : vectors * lanes_;
+  const std::string strides = fmt::format("{}, {}, {}, {}", a_strides[0], a_strides[1],
+                                          b_strides[0], layout(mma.acc).panel);
+  const std::string operands =
+      fmt::format("{}, {}, {}, {}", name(mma.acc), pointer(mma.a), pointer(mma.b), k);
+  if (tile.rows == acc[0] && tile.vectors == vectors)
+    return out_.line("wl::multiply_tile<{}, {}, {}, {}>({});", fresh, acc[0], columns, strides,
+                     operands);
+  out_.line("wl::multiply<{}, {}, {}, {}, {}, {}>({});", fresh, acc[0], columns, tile.rows,
+            tile.vectors * lanes_, strides, operands);
+}
+
+// Whether a statement sets a sum to 0 with which the product behind it begins: that product makes
+// its own zeros, in registers.
+bool CpuEmitter::begins_product(const Body& body, size_t place) const {
+  const auto* fill = body[place].as<Fill>();
+  const auto* mma = place + 1 < body.size() ? body[place + 1].as<Mma>() : nullptr;
+  return fill && mma && fill->value == 0 && fill->dst == mma->acc &&
+         tensor(mma->acc).dtype == Dtype::f32;
 }
 }  // namespace warploom::codegen

@@ -6,6 +6,7 @@
 // numbers are computed and moved as such (cpu_integers.cpp), and turned into floats where floats
 // are computed with.
 #pragma once
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -180,6 +181,9 @@ class CpuEmitter : Emitter {
   void visit(const Map& map);
   void visit(const Fill& fill);
   void visit(const Mma& mma);
+  std::array<int64_t, 2> matrix_strides(const Tile& tile) const;
+  std::string hinders(const Tile& tile, int64_t column_stride) const;
+  bool begins_product(const Body& body, size_t place) const;
   void visit(const Reduce& reduce);
   void visit(const tile::Scan& scan);
   template <class Node> void fold(const Node& node);
@@ -232,6 +236,7 @@ class CpuEmitter : Emitter {
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;
+  TensorId begun_ = -1;  // the sum that the next product begins
 };
 
 size_t vector_dim_of(

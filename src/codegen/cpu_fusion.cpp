@@ -212,7 +212,7 @@ std::vector<CpuEmitter::Run> CpuEmitter::runs_of(const Body& body) const {
   for (size_t i = 0; i < body.size(); i = runs.back().end) {
     Run run;
     run.begin = run.end = i;
-    while (run.end < body.size() && joins(body[run.end], run)) {}
+    while (run.end < body.size() && !begins_product(body, run.end) && joins(body[run.end], run)) {}
     run.end = std::max(run.end, i + 1);
     runs.push_back(std::move(run));
   }

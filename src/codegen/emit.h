@@ -28,9 +28,10 @@ Result<Kernel> emit_cuda(const tile::Program& program, const synth::Solution& so
 // Consecutive statements on register tensors of one shape share a loop; what they hand on stays in
 // vectors (cpu_fusion.cpp).
 //
-//   copy A[block_y * 256 +256, k +256] -> a     →  if (…inside…) wl::copy_rows<256, 256>(a, 272, A
-//   + …, 1024); else wl::load_rows(…); mma acc += a[i +8, 0 +256] * b[0 +256, j +48]  →  wl::mma<8,
-//   3, 8, 3, 272, 1, 48, 48>(acc, a + i * 272, b + j * 256, 256);
+//   copy A[block_y * 256 +256, k +256] -> a
+//     →  if (…inside…) wl::copy_rows<256, 256>(a, 272, A + …, 1024); else wl::load_rows(…);
+//   fill acc 0; mma acc += a[i +6, 0 +256] * B[k +256, j +64]
+//     →  wl::multiply_tile<true, 6, 64, 272, 1, 1024, 64>(acc, a + i * 272, B + …, 256);
 //
 // Errors: no-instruction for statements that a CPU has no counterpart for (roles, clusters,
 // pipelines) and types it does not compute with; no-layout when two uses of a shared tensor

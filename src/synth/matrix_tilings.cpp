@@ -147,6 +147,8 @@ std::string elsewhere(const Instruction& row, const Program& program, const Mma&
   const Tensor& b = program.tensor(mma.b.tensor);
   const bool a_shared = a.scope == Scope::shared;
   const bool b_shared = b.scope == Scope::shared;
+  if (a.scope == Scope::global || b.scope == Scope::global)
+    return "operands in registers or shared memory, copied there before";
   if (row.a_shared != a_shared || row.b_shared != b_shared) {
     const auto memory = [](bool shared) { return shared ? "shared memory" : "registers"; };
     const char* const for_a = memory(row.a_shared);

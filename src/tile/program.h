@@ -168,8 +168,9 @@ struct Map {
 };
 
 // acc[M,N] += a[M,K]·b[K,N]; transpose_a: a is [K,M]; transpose_b: b is [N,K]. acc is a register
-// tensor; a and b are register or shared tiles. Which instruction, and what that asks of the
-// operands' layouts, is synthesis's choice.
+// tensor; a and b are register or shared tiles, on a CPU global ones as well, of which elements
+// outside count as 0. Which instruction, and what that asks of the operands' layouts, is
+// synthesis's choice.
 struct Mma {
   TensorId acc = -1;
   Tile a;

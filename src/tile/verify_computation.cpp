@@ -184,10 +184,10 @@ Status StatementVerifier::check(const Value& value, const Tensor& dst) const {
 
 Status StatementVerifier::check(const Mma& mma) const {
   for (const Tile* operand : {&mma.a, &mma.b})
-    if (program_.tensor(operand->tensor).scope == Scope::global)
+    if (operand->lookup >= 0 || program_.tensor(operand->tensor).prepacked)
       return refuse(
-          fmt::format("operand '{}' of an mma is in global memory", name(operand->tensor)),
-          "a register or shared tile");
+          fmt::format("operand '{}' of an mma is gathered or packed", name(operand->tensor)),
+          "a tile whose elements lie in rows");
   if (mma.acc == mma.a.tensor || mma.acc == mma.b.tensor)
     return refuse("an mma's accumulator is one of its operands");
   const Dtype a_type = program_.tensor(mma.a.tensor).dtype;

@@ -160,6 +160,34 @@ Program product(int64_t m, int64_t n, int64_t k, bool ta, bool tb, bool panels) 
   return b.finish();
 }
 
+// Products that read their operands where they lie, in tiles that overlap at the tensor's end, and
+// begin with what the blocks of k before them have summed.
+Program product_in_place(int64_t m, int64_t n, int64_t k, Dtype dtype, bool ta) {
+  Builder b("in_place");
+  b.warps(1);
+  const int64_t rows = std::min<int64_t>(m, 5);
+  const int64_t columns = std::min<int64_t>(n, 33);
+  const auto A = b.global("A", dtype, ta ? std::vector{k, m} : std::vector{m, k});
+  const auto B = b.global("B", dtype, {2, k, n});
+  const auto C = b.output("C", Dtype::f32, {m, n});
+  const auto acc = b.reg("acc", Dtype::f32, {rows, columns});
+  b.for_("i", 0, ceil_div(m, rows), 1, [&](const Index& i) {
+    const Index row = tile::min(i * rows, m - rows);
+    b.for_("j", 0, ceil_div(n, columns), 1, [&](const Index& j) {
+      const Index column = tile::min(j * columns, n - columns);
+      b.fill(acc, 0);
+      for (const int64_t at : {int64_t{0}, k / 2}) {
+        const int64_t deep = at == 0 ? k / 2 : k - k / 2;
+        const auto from_a =
+            ta ? b.tile(A, {at, row}, {deep, rows}) : b.tile(A, {row, at}, {rows, deep});
+        b.mma(acc, from_a, b.tile(B, {1, at, column}, {1, deep, columns}), ta);
+      }
+      b.copy(b.all(acc), b.tile(C, {row, column}, {rows, columns}));
+    });
+  });
+  return b.finish();
+}
+
 struct ValueOpRow {
   ValueOp op;
   const char* name;
@@ -323,6 +351,9 @@ std::vector<Program> programs() {
       out.push_back(product(13, 48, 21, ta, tb, true));
       out.push_back(product(9, 43, 7, ta, tb, false));
     }
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+    for (const bool ta : {false, true}) out.push_back(product_in_place(13, 70, 21, dtype, ta));
+  out.push_back(product_in_place(1, 7, 40, Dtype::f32, false));
   return out;
 }
 
@@ -445,6 +476,26 @@ TEST(CpuFusion, SharedMemoryThatTheBodyWritesIsNotReadAgain) {
 ErrorCode code_of(const Program& program, const target::Capabilities& capabilities = machine()) {
   const auto kernel = codegen::emit_cpu(program, capabilities);
   return kernel ? ErrorCode::kInternal : kernel.error().code;
+}
+
+TEST(CpuEmit, AProductThatBeginsItsSumMakesZerosInRegisters) {
+  const std::string text = text_of(product_in_place(13, 70, 21, Dtype::f32, false));
+  EXPECT_EQ(count(text, "wl::multiply_tile<true, 5, 33,"), 1);
+  EXPECT_EQ(count(text, "wl::multiply_tile<false, 5, 33,"), 1);
+  EXPECT_EQ(count(text, "fill acc"), 0);
+}
+
+TEST(CpuEmit, AProductReadsNoTileThatMayLieOutside) {
+  Builder b("outside");
+  b.warps(1);
+  const auto A = b.global("A", Dtype::f32, {5, 16});
+  const auto B = b.global("B", Dtype::f32, {16, 16});
+  const auto acc = b.reg("acc", Dtype::f32, {4, 16});
+  b.for_("i", 0, 2, 1, [&](const Index& i) {
+    b.fill(acc, 0);
+    b.mma(acc, b.tile(A, {i * 4, 0}, {4, 16}), b.all(B));
+  });
+  EXPECT_EQ(code_of(b.finish()), ErrorCode::kNoInstruction);
 }
 
 TEST(CpuEmit, RolesHaveNoInstruction) {

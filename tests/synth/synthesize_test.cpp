@@ -218,6 +218,20 @@ TEST(Synthesis, TheSameProgramAlwaysGetsTheSameSolution) {
   EXPECT_EQ(one->shared_offset, two->shared_offset);
 }
 
+TEST(Tilings, AGpuMultipliesNothingInGlobalMemory) {
+  Builder b("mm");
+  const TensorId acc = b.reg("acc", Dtype::f32, {128, 64});
+  const TensorId x = b.global("X", Dtype::bf16, {128, 32});
+  const TensorId fb = b.reg("fb", Dtype::bf16, {64, 32});
+  b.warps(8);
+  b.mma(acc, b.all(x), b.all(fb), false, true);
+  const tile::Program program = b.finish();
+  const auto& mma = std::get<tile::Mma>(program.body[0].node);
+  const auto tilings = matrix_tilings(program, mma, 0, 256, sm80());
+  EXPECT_TRUE(tilings.found.empty());
+  EXPECT_NE(tilings.lacks.find("copied there before"), std::string::npos) << tilings.lacks;
+}
+
 TEST(Tilings, FragmentsOfEveryTilingCoverTheirTilesExactly) {
   Builder b("mm");
   const TensorId acc = b.reg("acc", Dtype::f32, {128, 64});

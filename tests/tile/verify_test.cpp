@@ -183,9 +183,15 @@ TEST_F(Verify, RefusesAnMmaIntoSharedMemory) {
   expect_invalid(b.finish(), line, "register");
 }
 
-TEST_F(Verify, RefusesAnMmaFromGlobalMemory) {
-  const int line = (b.mma(r, corner(x), b.all(s)), __LINE__);
-  expect_invalid(b.finish(), line, "global");
+TEST_F(Verify, AcceptsAnMmaThatReadsGlobalMemoryInPlace) {
+  b.mma(r, corner(x), b.all(s));
+  expect_valid(b.finish());
+}
+
+TEST_F(Verify, RefusesAnMmaOfAGatheredOperand) {
+  const TensorId indices = b.global("I", Dtype::i32, {64});
+  const int line = (b.mma(r, b.gathered(corner(x), 0, indices), b.all(s)), __LINE__);
+  expect_invalid(b.finish(), line, "gathered");
 }
 
 TEST_F(Verify, RefusesAnMmaOfMixedTypes) {

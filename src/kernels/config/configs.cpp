@@ -30,6 +30,11 @@ namespace warploom::kernels {
 #define CONFIG_TABLE "kernels/config/matmul_threads.def"
 #include "kernels/config/define_type.inc"
 
+#define CONFIG_NAME MatmulCpuConfig
+#define CONFIG_FAMILY "matmul_cpu"
+#define CONFIG_TABLE "kernels/config/matmul_cpu.def"
+#include "kernels/config/define_type.inc"
+
 #define CONFIG_NAME RowwiseConfig
 #define CONFIG_FAMILY "rowwise"
 #define CONFIG_TABLE "kernels/config/rowwise.def"
@@ -46,10 +51,10 @@ namespace warploom::kernels {
 #include "kernels/config/define_type.inc"
 
 std::span<const ConfigType* const> config_types() {
-  static const ConfigType* const kTypes[] = {&MatmulWgmmaConfig::type(), &ConvWgmmaConfig::type(),
-                                             &Im2winConfig::type(),      &MatmulMmaConfig::type(),
-                                             &MatmulSimtConfig::type(),  &RowwiseConfig::type(),
-                                             &CpuRowwiseConfig::type(),  &DirectConfig::type()};
+  static const ConfigType* const kTypes[] = {
+      &MatmulWgmmaConfig::type(), &ConvWgmmaConfig::type(),  &Im2winConfig::type(),
+      &MatmulMmaConfig::type(),   &MatmulSimtConfig::type(), &RowwiseConfig::type(),
+      &CpuRowwiseConfig::type(),  &MatmulCpuConfig::type(),  &DirectConfig::type()};
   return kTypes;
 }
 

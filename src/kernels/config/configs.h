@@ -31,6 +31,12 @@ inline constexpr std::string_view kRowResidencies[] = {"registers", "smem", "rer
                                                        "circular_buffer"};
 template <> inline constexpr Words kWords<RowResidency> = kRowResidencies;
 
+// Who copies an operand of a product on a CPU before it is multiplied: nobody, it is read where it
+// lies; each task the part that it needs; or a program of its own, all cores together.
+enum class PackedBy : uint8_t { nobody, task, program };
+inline constexpr std::string_view kPackers[] = {"nobody", "task", "program"};
+template <> inline constexpr Words kWords<PackedBy> = kPackers;
+
 #define CONFIG_NAME MatmulWgmmaConfig
 #define CONFIG_TABLE "kernels/config/matmul_wgmma.def"
 #include "kernels/config/define_struct.inc"
@@ -49,6 +55,10 @@ template <> inline constexpr Words kWords<RowResidency> = kRowResidencies;
 
 #define CONFIG_NAME MatmulSimtConfig
 #define CONFIG_TABLE "kernels/config/matmul_threads.def"
+#include "kernels/config/define_struct.inc"
+
+#define CONFIG_NAME MatmulCpuConfig
+#define CONFIG_TABLE "kernels/config/matmul_cpu.def"
 #include "kernels/config/define_struct.inc"
 
 #define CONFIG_NAME RowwiseConfig

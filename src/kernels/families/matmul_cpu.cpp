@@ -1,0 +1,329 @@
+// Products on a CPU (pieces/cpu_product.h): matmuls, batched and transposed ones, with what is
+// computed element by element behind the sum. Loops (`direct`) cover what this does not: windows,
+// triangles, sums over several axes, and integers.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+#include "base/casts.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/family.h"
+#include "kernels/pieces/cpu_product.h"
+#include "kernels/pieces/operand_packing.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
+
+namespace warploom::kernels {
+namespace {
+using F = MatmulCpuConfig::Field;
+using Check = Checks<MatmulCpuConfig>;
+
+// Fused multiply-adds, or additions of their sums, one after another (promotion.h).
+constexpr int64_t kLongestSum = 512;
+constexpr int64_t kMostBlocks = 200;
+constexpr int64_t kMostVectors = 6;  // of a register tile's row
+constexpr int64_t kNear = 512;       // elements between rows that caches and pages serve well
+
+// Cycles of a core in which a register tile takes one term of the sum: two multiply-adds or two
+// loads in each, at least as long as a sum waits for itself, and a share of what a tile begins and
+// ends with.
+double cycles_a_term(int64_t rows, int64_t vectors) {
+  constexpr double kShare = 0.25;
+  return as_double(std::max({rows * vectors, rows + vectors, int64_t{8}})) / 2 + kShare;
+}
+
+Values without_repeats(const Values& values) {
+  Values out;
+  for (const int64_t value : values)
+    if (std::ranges::find(out, value) == out.end()) out.push_back(value);
+  return out;
+}
+
+class MatmulCpu final : public Family {
+ public:
+  MatmulCpu(Contraction contraction, const Capabilities& capabilities)
+      : Family(MatmulCpuConfig::type(), capabilities, Specialization::made),
+        c_(std::move(contraction)),
+        rows_(c_.nest.axes[c_.row]),
+        columns_(c_.nest.axes[c_.column]),
+        depth_(c_.nest.axes[c_.k[0]]) {}
+
+  Space space() const override {
+    Space space{name(), {}};
+    space.offer<MatmulCpuConfig>(F::tile_m, tile_rows());
+    space.offer<MatmulCpuConfig>(F::tile_n, tile_columns());
+    space.offer<MatmulCpuConfig>(F::block_k, depths());
+    space.offer<MatmulCpuConfig>(F::step_k, is_flat() ? Values{0, 8, 16} : Values{0});
+    space.offer<MatmulCpuConfig>(F::tasks_m, shares(rows_));
+    space.offer<MatmulCpuConfig>(F::tasks_n, shares(columns_));
+    space.offer<MatmulCpuConfig>(F::pack_a, choices(PackedBy::nobody, PackedBy::program));
+    space.offer<MatmulCpuConfig>(F::pack_b,
+                                 choices(PackedBy::nobody, PackedBy::task, PackedBy::program));
+    return space;
+  }
+
+  FailedConstraints constraints(const KernelConfig& config) const override {
+    const auto& s = config.as<MatmulCpuConfig>();
+    Check checks;
+    const int64_t least = std::min({s.tile_m, s.tile_n, s.block_k, s.tasks_m, s.tasks_n});
+    checks.require(least >= 1, {F::tile_m, F::tile_n, F::block_k, F::tasks_m, F::tasks_n},
+                   "tiles, blocks and tasks of at least 1", least);
+    if (least < 1) return std::move(checks).failed();
+    check_tile(checks, s);
+    check_sums(checks, s);
+    check_packing(checks, s);
+    check_tasks(checks, s);
+    return std::move(checks).failed();
+  }
+
+  // Cycles of the busiest core.
+  double guess(const KernelConfig& config) const override {
+    const auto& s = config.as<MatmulCpuConfig>();
+    constexpr double kLaunch = 6000;  // of a program on all cores
+    const double cores = capabilities_.num_sms;
+    const auto tasks = as_double(CpuProduct(c_, s).tasks());
+    double cycles = std::ceil(tasks / cores) * cycles_of_task(s);
+    if (tasks > 1) cycles += kLaunch / 2;
+    const auto packed = [&](const Access& access, int64_t elements) {
+      return kLaunch + as_double(elements * outer_count(access)) * cycles_to_pack(access) / cores;
+    };
+    if (s.pack_a == PackedBy::program) cycles += packed(c_.access_a(), rows_ * depth_);
+    if (s.pack_b == PackedBy::program) cycles += packed(c_.access_b(), columns_ * depth_);
+    return cycles;
+  }
+
+  Result<Programs> programs(const KernelConfig& config) const override {
+    Programs out;
+    CpuProduct(c_, config.as<MatmulCpuConfig>()).add_to(out);
+    return out;
+  }
+
+ private:
+  int64_t lanes() const { return capabilities_.lanes(); }
+
+  int64_t registers() const { return std::max(capabilities_.registers, 16); }
+
+  int64_t vectors_of(int64_t columns) const { return ceil_div(columns, lanes()); }
+
+  // So few rows that memory bounds the product: whole rows of B go by.
+  bool is_flat() const { return rows_ <= 8; }
+
+  // For each width the rows of the tile that take the fewest cycles, the last tile included; then
+  // those that come second.
+  Values tile_rows() const {
+    Values first;
+    Values second;
+    for (const int64_t vectors : {4, 3, 2, 6, 1}) {
+      std::vector<std::pair<double, int64_t>> rows;
+      for (int64_t r = std::min(rows_, (registers() - 1 - vectors) / vectors); r >= 1; --r)
+        rows.emplace_back(as_double(ceil_div(rows_, r)) * cycles_a_term(r, vectors), r);
+      std::ranges::stable_sort(rows, {}, &std::pair<double, int64_t>::first);
+      if (!rows.empty()) first.push_back(rows[0].second);
+      if (rows.size() > 1 && vectors > 1) second.push_back(rows[1].second);
+    }
+    if (is_flat()) first.push_back(rows_);
+    first.insert(first.end(), second.begin(), second.end());
+    return without_repeats(first);
+  }
+
+  Values tile_columns() const {
+    Values out;
+    if (columns_ <= kMostVectors * lanes()) out.push_back(columns_);
+    for (const int64_t vectors : {4, 3, 2})
+      if (vectors * lanes() < columns_) out.push_back(vectors * lanes());
+    if (!is_flat()) return out.empty() ? Values{columns_} : out;
+    for (const int64_t wide : {512, 1024, 2048, 256})
+      if (wide <= columns_) out.push_back(wide);
+    return out;
+  }
+
+  // Nobody first where its rows are as near each other as those of a panel.
+  Values packers_of_b() const {
+    const bool in_place = c_.access_b().stride(c_.column) == 1;
+    const bool is_near = c_.access_b().stride(c_.k[0]) <= kNear;
+    if (!in_place) return choices(PackedBy::task, PackedBy::program);
+    if (is_near || is_flat()) return choices(PackedBy::nobody, PackedBy::task, PackedBy::program);
+    return choices(PackedBy::task, PackedBy::program, PackedBy::nobody);
+  }
+
+  // Blocks of equal size, near the wanted ones.
+  Values depths() const {
+    Values out;
+    const auto near = [&](int64_t wanted) { return ceil_div(depth_, ceil_div(depth_, wanted)); };
+    for (const int64_t wanted : {256, 512, 384, 128}) out.push_back(near(wanted));
+    if (is_flat()) out.push_back(near(kLongestSum * 8));
+    return without_repeats(out);
+  }
+
+  // Parts that an axis may be cut into for tasks.
+  Values shares(int64_t size) const {
+    const int64_t cores = capabilities_.num_sms;
+    Values out = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, cores};
+    std::erase_if(out, [&](int64_t share) { return share > std::min(size, 4 * cores); });
+    return without_repeats(out);
+  }
+
+  void check_tile(Check& checks, const MatmulCpuConfig& s) const {
+    const int64_t vectors = vectors_of(s.tile_n);
+    const bool within = s.tile_m <= rows_ && s.tile_n <= columns_;
+    checks.require(within, {F::tile_m, F::tile_n}, "a tile within the result", s.tile_n);
+    const bool fits = vectors <= kMostVectors && s.tile_m * vectors + vectors < registers();
+    checks.require(fits || s.step_k > 0, {F::tile_m, F::tile_n, F::step_k},
+                   "a tile that registers hold, or step_k above 0", s.tile_m * vectors);
+    const bool is_wide = s.tile_m == rows_ && !fits && s.tile_m * s.tile_n <= 8192;
+    checks.require(s.step_k <= 0 || is_wide, {F::tile_m, F::tile_n, F::step_k},
+                   "step_k=0, or all rows in a tile of at most 8192 elements that registers do not "
+                   "hold",
+                   s.tile_m * s.tile_n);
+  }
+
+  void check_sums(Check& checks, const MatmulCpuConfig& s) const {
+    const int64_t one_by_one = s.step_k > 0 ? ceil_div(s.block_k, s.step_k) : s.block_k;
+    checks.require(one_by_one <= kLongestSum && s.step_k <= kLongestSum, {F::block_k, F::step_k},
+                   "sums of at most 512 terms one after another", one_by_one);
+    const int64_t blocks = ceil_div(depth_, s.block_k);
+    checks.require(blocks <= kMostBlocks, {F::block_k}, "at most 200 blocks of k", blocks);
+    const bool whole = s.block_k <= depth_ && ceil_div(depth_, blocks) == s.block_k;
+    checks.require(whole, {F::block_k}, "blocks of k of equal size", s.block_k);
+  }
+
+  void check_packing(Check& checks, const MatmulCpuConfig& s) const {
+    const Access& a = c_.access_a();
+    const Access& b = c_.access_b();
+    checks.require(s.pack_a != PackedBy::task, {F::pack_a}, "pack_a by nobody or a program", 1);
+    const bool whole_vectors = s.tile_n % lanes() == 0 || b.dtype == Dtype::f32;
+    const bool in_place = b.stride(c_.column) == 1 && whole_vectors;
+    checks.require(in_place || s.pack_b != PackedBy::nobody, {F::pack_b, F::tile_n},
+                   "pack_b by a task or a program where columns are apart, or halves end within a "
+                   "vector",
+                   s.tile_n);
+    const Dtype type_of_a = s.pack_a == PackedBy::nobody ? a.dtype : Dtype::f32;
+    const Dtype type_of_b = s.pack_b == PackedBy::nobody ? b.dtype : Dtype::f32;
+    checks.require(type_of_a == type_of_b, {F::pack_a, F::pack_b},
+                   "both operands packed, or neither, where they are not fp32", 1);
+    const CpuProduct product(c_, s);
+    const int64_t packed = s.pack_b == PackedBy::task ? product.depth() * s.tile_n : 0;
+    const int64_t rows_of_task = ceil_div(ceil_div(rows_, s.tile_m), s.tasks_m) * s.tile_m;
+    const int64_t sums = product.blocks() > 1 ? rows_of_task * round_up(s.tile_n, lanes()) : 0;
+    checks.require_fits(4 * (packed + sums) + 4096, capabilities_.shared_bytes,
+                        {F::tile_m, F::tile_n, F::block_k, F::tasks_m, F::pack_b});
+  }
+
+  void check_tasks(Check& checks, const MatmulCpuConfig& s) const {
+    const TileLine rows(rows_, s.tile_m, s.tasks_m);
+    const TileLine columns(columns_, s.tile_n, s.tasks_n);
+    checks.require(rows.tasks() == s.tasks_m, {F::tile_m, F::tasks_m},
+                   "tasks along the rows that all have tiles", rows.tasks());
+    checks.require(columns.tasks() == s.tasks_n, {F::tile_n, F::tasks_n},
+                   "tasks along the columns that all have tiles", columns.tasks());
+    const int64_t outer = outer_count(c_.nest.outputs[0].place);
+    const int64_t parts = s.tasks_m * s.tasks_n;
+    const int64_t tasks = outer * parts;
+    const int64_t cores = capabilities_.num_sms;
+    const bool few = parts == 1 || tasks <= 4 * cores;
+    const bool many = parts == 1 || 2 * tasks >= cores;
+    checks.require(few && many, {F::tasks_m, F::tasks_n},
+                   "one task, or half as many to four times as many as there are cores", tasks);
+  }
+
+  // Along axes that are neither rows, columns nor k.
+  int64_t outer_count(const Access& access) const {
+    int64_t count = 1;
+    for (size_t a = 0; a < c_.nest.axes.size(); ++a)
+      if (access.uses(a) && a != c_.row && a != c_.column && a != c_.k[0]) count *= c_.nest.axes[a];
+    return count;
+  }
+
+  // An element, from memory that is near to memory that is near.
+  double cycles_to_pack(const Access& access) const {
+    const bool is_b = &access == &c_.access_b();
+    const bool in_rows = access.stride(is_b ? c_.column : c_.k[0]) == 1;
+    return in_rows ? 0.35 : 0.6;
+  }
+
+  double cycles_of_task(const MatmulCpuConfig& s) const {
+    const TileLine rows(rows_, s.tile_m, s.tasks_m);
+    const TileLine columns(columns_, s.tile_n, s.tasks_n);
+    const int64_t blocks = ceil_div(depth_, s.block_k);
+    const auto depth = as_double(depth_);
+    const int64_t vectors = vectors_of(s.tile_n);
+    const auto in_tile = as_double(s.tile_m * vectors);
+    double tile = depth * cycles_of_tile(s);
+    if (s.step_k > 0) tile += depth / as_double(s.step_k) * in_tile * 1.5;
+    tile += as_double(blocks) * (in_tile * (blocks > 1 ? 3 : 1) + 30) + in_tile * 2;
+    double column = as_double(rows.per_task) * tile;
+    if (s.pack_b == PackedBy::task)
+      column += depth * as_double(s.tile_n) * cycles_to_pack(c_.access_b());
+    if (s.pack_b == PackedBy::nobody) column += depth * as_double(vectors) * 2;
+    return as_double(columns.per_task) * column + 100;
+  }
+
+  // A term of a register tile, with what reading operands across pages costs.
+  double cycles_of_tile(const MatmulCpuConfig& s) const {
+    constexpr int64_t kPage = 1024;  // elements
+    const int64_t vectors = vectors_of(s.tile_n);
+    double cycles = cycles_a_term(s.tile_m, std::min(vectors, kMostVectors));
+    if (vectors > kMostVectors) cycles *= as_double(vectors) / as_double(kMostVectors);
+    const int64_t apart_b = c_.access_b().stride(c_.k[0]);
+    if (s.pack_b == PackedBy::nobody && s.step_k <= 0 && apart_b > kNear)
+      cycles *= apart_b % kPage == 0 ? 1.6 : 1.15;
+    if (s.pack_a != PackedBy::nobody) return cycles;
+    const Access& a = c_.access_a();
+    const bool folds = a.stride(c_.row) % kPage == 0 && s.tile_m > 8;
+    const bool across = a.stride(c_.k[0]) > kNear;
+    return cycles * (folds || across ? 1.2 : 1);
+  }
+
+  Contraction c_;
+  int64_t rows_;
+  int64_t columns_;
+  int64_t depth_;
+};
+
+// Whether boxes of an access along two axes are matrices: each dimension follows one of them at
+// most, forwards and within the tensor.
+bool has_boxes(const Access& access, size_t first, size_t second) {
+  if (!access.in_bounds || access.is_gathered()) return false;
+  return std::ranges::all_of(access.at, [&](const Affine& dim) {
+    const bool both = dim.steps[first] != 0 && dim.steps[second] != 0;
+    return !both && std::ranges::min(dim.steps) >= 0;
+  });
+}
+
+bool is_covered(const Contraction& c) {
+  if (c.k.size() != 1 || c.skips_zeros() || !c.domain_constraints.empty()) return false;
+  const Access& a = c.access_a();
+  const Access& b = c.access_b();
+  if (a.dtype != b.dtype || !is_computed_float(a.dtype)) return false;
+  if (!has_boxes(a, c.row, c.k[0]) || !has_boxes(b, c.k[0], c.column)) return false;
+  const auto operands = epilogue_of(c);
+  const Access& place = c.nest.outputs[0].place;
+  if (!operands || !is_computed_float(place.dtype)) return false;
+  if (!has_boxes(place, c.row, c.column)) return false;
+  const auto fits = [&](int operand) {
+    const Access& load = c.nest.loads[as_size(operand)];
+    return is_computed_float(load.dtype) && has_boxes(load, c.row, c.column);
+  };
+  const auto is_index = [](const Expr& value) { return value.kind == Kind::index; };
+  const bool one_axis_each = c.m.size() == 1 && c.n.size() == 1;
+  if (!one_axis_each && std::ranges::any_of(c.nest.values, is_index)) return false;
+  return std::ranges::all_of(*operands, fits);
+}
+}  // namespace
+
+FamilyPtr matmul_cpu_family(const Region& region, const Capabilities& capabilities) {
+  if (capabilities.gpu || region.track == Track::fp8) return nullptr;
+  auto contraction = contraction_of(region.nests());
+  if (!contraction || !is_covered(*contraction)) return nullptr;
+  if (contraction->nest.axes[contraction->k[0]] > kLongestSum * kMostBlocks) return nullptr;
+  return std::make_shared<MatmulCpu>(*std::move(contraction), capabilities);
+}
+}  // namespace warploom::kernels

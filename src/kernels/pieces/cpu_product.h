@@ -1,0 +1,108 @@
+// CpuProduct: a contraction on a CPU, by register tiles.
+//
+// A task computes some rows of tiles of some columns of tiles. Of each column of tiles it goes
+// through blocks of k, and of each block through its rows:
+//
+//   for column tile j:  for block of k:  b ← B[k, j], if tasks pack it
+//     for row tile i:  part = A[i, k] · b, in registers; plus what the blocks before have summed
+//       the last block: what follows the sum, and the result; else: kept in scratch memory
+//
+// Tiles lie side by side but for the last one of rows and of columns, which is moved back to end
+// where the tensor does: what it computes again is the same. So no tile is partly outside, and
+// operands can be read in place. Blocks of k are summed apart (promotion.h). Packed operands:
+//
+//   A, by a program: rows at a pitch that is no multiple of what caches and pages fold
+//   B: [panel, k, tile_n], a panel for each column of tiles, one row behind another
+#pragma once
+#include <optional>
+#include <vector>
+#include "kernels/config/configs.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/contraction.h"
+
+namespace warploom::kernels {
+// Where the tiles along an axis are: so many, `per_task` of them a task's.
+struct TileLine {
+  int64_t size = 1;  // elements of the axis
+  int64_t tile = 1;  // elements of a tile
+  int64_t per_task = 1;
+
+  TileLine() = default;
+
+  TileLine(int64_t elements, int64_t of_tile, int64_t tasks)
+      : size(elements), tile(of_tile), per_task(ceil_div(count(), tasks)) {}
+
+  int64_t count() const { return ceil_div(size, tile); }
+
+  int64_t tasks() const { return ceil_div(count(), per_task); }
+
+  // The first tile of a task, where the last task begins early enough to be whole.
+  Index first(const Index& task) const;
+  // The first element of a tile.
+  Index origin(const Index& number) const;
+};
+
+class CpuProduct {
+ public:
+  // The contraction outlives it.
+  CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s);
+
+  // The kernel, behind the programs that pack its operands.
+  void add_to(Family::Programs& out);
+
+  int64_t tasks() const;
+
+  // Blocks of k, and terms of one; the last has what is left.
+  int64_t blocks() const { return ceil_div(depth_of_sum(), depth_); }
+
+  int64_t depth() const { return depth_; }
+
+ private:
+  // An operand as the kernel reads it: in the tensor, or packed, with a dimension more for the
+  // axes that are neither rows, columns nor k.
+  struct Packed {
+    TensorId tensor = -1;
+    std::vector<size_t> outer;
+  };
+
+  int64_t depth_of_sum() const { return c_.nest.axes[k_]; }
+
+  std::vector<size_t> outer_axes(const Access& access) const;
+  Index place_along(const std::vector<size_t>& axes, const TileCoord& at) const;
+  int64_t count_along(const std::vector<size_t>& axes) const;
+  void pack_rows(Family::Programs& out);
+  void pack_panels(Family::Programs& out);
+  void go_to_task();
+  void column(const Index& number);
+  void block(const Index& number, const Index& k, int64_t depth, bool last);
+  tile::Tile kept(const Index& row) const;
+  void take_over(const Index& row, const Index& number);
+  void add_before(const Index& row, const Index& number);
+  void multiply(const Index& k, int64_t depth);
+  tile::Tile rows_of_a(const Index& k, int64_t depth) const;
+  tile::Tile panel_of_b(const Index& k, int64_t depth) const;
+
+  const Contraction& c_;
+  const LoopNest& nest_;
+  MatmulCpuConfig s_;
+  size_t k_;
+  int64_t depth_;
+  TileLine rows_;
+  TileLine columns_;
+  std::vector<size_t> result_;  // axes of a tile
+  std::vector<size_t> walked_;  // axes of one element a task
+  KernelBuilder draft_{"matmul"};
+  tile::Builder& t_ = draft_.b;
+  TileCoord here_;
+  std::optional<TensorTile> global_a_;
+  std::optional<TensorTile> global_b_;
+  Packed a_;
+  Packed b_;
+  Index panel_ = 0;  // the number of the column of tiles
+  Index first_row_ = 0;
+  Index first_panel_ = 0;
+  TensorId scratch_b_ = -1;
+  TensorId part_ = -1;
+  TensorId sums_ = -1;
+};
+}  // namespace warploom::kernels

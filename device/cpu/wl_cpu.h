@@ -281,3 +281,5 @@ WL_INLINE void mma(float* acc, const float* a, const float* b, long k) {
     mma_rows<M, R, NV - v, AM, AK, BK, P>(acc + v * kLanes, a, b + v * kLanes, k);
 }
 }  // namespace wl
+
+#include "windows.h"

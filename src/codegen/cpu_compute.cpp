@@ -169,6 +169,7 @@ RegisterBlock register_block(int64_t m, int64_t vectors, int64_t registers) {
 }  // namespace
 
 void CpuEmitter::visit(const Mma& mma) {
+  if (tensor(mma.a.tensor).as_strided >= 0) return multiply_windows(mma);
   if (layout(mma.b.tensor).rows_fast != mma.transpose_b)
     return unsupported("a matrix product reads its second operand across its rows",
                        "n contiguous: a shared tensor, or [K, N] registers",

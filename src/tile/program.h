@@ -383,6 +383,10 @@ void for_statements(const Statement& statement, const auto& f) {
 // two are left. The result has two entries exactly where the tile is a matrix.
 std::vector<int64_t> matrix_extent(std::vector<int64_t> extent);
 
+// The same in a tile of windows: the first dimensions are rows until they make `rows` of them, the
+// others k. {2, 7, 16, 3, 3} with 14 rows → {14, 144}; one entry where no dimensions make so many.
+std::vector<int64_t> windows_extent(const std::vector<int64_t>& extent, int64_t rows);
+
 // The dimensions of extent above 1, in order.
 std::vector<size_t> wide_dims(const std::vector<int64_t>& extent);
 

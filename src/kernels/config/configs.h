@@ -43,6 +43,10 @@ template <> inline constexpr Words kWords<RowResidency> = kRowResidencies;
 #define CONFIG_TABLE "kernels/config/im2win.def"
 #include "kernels/config/define_struct.inc"
 
+#define CONFIG_NAME ConvCpuConfig
+#define CONFIG_TABLE "kernels/config/conv_cpu.def"
+#include "kernels/config/define_struct.inc"
+
 #define CONFIG_NAME MatmulMmaConfig
 #define CONFIG_TABLE "kernels/config/matmul_threads.def"
 #include "kernels/config/define_struct.inc"

@@ -42,51 +42,55 @@ WL_INLINE void add_terms(vf (&c)[R][V], const float* a, const float*& b,
     add_terms<R, V, Step, Panel>(c, a + i * Stride, b, Walk<Inner...>{});
 }
 
-// acc += windows · b for one block of registers. Terms are added up from 0, the sum to acc then.
+// acc += windows · b for one block of registers. Terms are added up from 0, the sum to acc then, or
+// written where that begins.
 template <int R, int V, long Step, class Depth, long P, long Panel>
-WL_INLINE void window_block(float* acc, const float* a, const float* b) {
+WL_INLINE void window_block(float* acc, const float* a, const float* b, bool begins) {
   vf c[R][V] = {};
   add_terms<R, V, Step, Panel>(c, a, b, Depth{});
-  WL_UNROLL
-  for (int i = 0; i < R * V; ++i) {
-    float* const to = acc + i / V * P + i % V * kLanes;
-    store(to, load(to) + c[i / V][i % V]);
+  if (!begins) {
+    WL_UNROLL
+    for (int i = 0; i < R * V; ++i) c[i / V][i % V] += load(acc + i / V * P + i % V * kLanes);
   }
+  WL_UNROLL
+  for (int i = 0; i < R * V; ++i) store(acc + i / V * P + i % V * kLanes, c[i / V][i % V]);
 }
 
 // The rows along the last loop in blocks of R, the last of which may be smaller; those along the
 // others one after another.
 template <int R, int V, class Depth, long P, long Panel, long Count, long Step>
-WL_INLINE void window_rows(float* acc, const float* a, const float* b, Walk<Count, Step>) {
+WL_INLINE void window_rows(float* acc, const float* a, const float* b, bool begins,
+                           Walk<Count, Step>) {
   for (long i = 0; i + R <= Count; i += R)
-    window_block<R, V, Step, Depth, P, Panel>(acc + i * P, a + i * Step, b);
+    window_block<R, V, Step, Depth, P, Panel>(acc + i * P, a + i * Step, b, begins);
   if constexpr (constexpr long i = Count / R * R; i < Count)
-    window_block<Count - i, V, Step, Depth, P, Panel>(acc + i * P, a + i * Step, b);
+    window_block<Count - i, V, Step, Depth, P, Panel>(acc + i * P, a + i * Step, b, begins);
 }
 
 template <int R, int V, class Depth, long P, long Panel, long Count, long Stride, long... Inner>
-WL_INLINE void window_rows(float* acc, const float* a, const float* b,
+WL_INLINE void window_rows(float* acc, const float* a, const float* b, bool begins,
                            Walk<Count, Stride, Inner...>) {
   constexpr long rows = Walk<Inner...>::kCount;
   for (long i = 0; i < Count; ++i)
-    window_rows<R, V, Depth, P, Panel>(acc + i * rows * P, a + i * Stride, b, Walk<Inner...>{});
+    window_rows<R, V, Depth, P, Panel>(acc + i * rows * P, a + i * Stride, b, begins,
+                                       Walk<Inner...>{});
 }
 
 // acc[i][j] += Σ_k window_i[k] · b[k][j]: the rows of acc lie P floats apart, b in panels of
 // `Panel` columns, rows one after another in each; NV vectors of columns in all. Blocks of R rows
 // and V vectors stay in registers for the whole of k.
 template <class Rows, class Depth, int NV, int R, int V, long P, long Panel>
-WL_INLINE void mma_windows(float* acc, const float* a, const float* b) {
+WL_INLINE void mma_windows(float* acc, const float* a, const float* b, bool begins) {
   constexpr long panel_floats = Panel * Depth::kCount;
   for (long v = 0; v + V <= NV; v += V) {
     const long j = v * kLanes;
     const float* const from = b + j / Panel * panel_floats + j % Panel;
-    window_rows<R, V, Depth, P, Panel>(acc + j, a, from, Rows{});
+    window_rows<R, V, Depth, P, Panel>(acc + j, a, from, begins, Rows{});
   }
   if constexpr (constexpr long v = NV / V * V; v < NV) {
     constexpr long j = v * kLanes;
     const float* const from = b + j / Panel * panel_floats + j % Panel;
-    window_rows<R, NV - v, Depth, P, Panel>(acc + j, a, from, Rows{});
+    window_rows<R, NV - v, Depth, P, Panel>(acc + j, a, from, begins, Rows{});
   }
 }
 

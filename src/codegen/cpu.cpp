@@ -69,6 +69,7 @@ void CpuEmitter::body(const Body& statements) {
   const auto outside = std::exchange(aliases_, {});
   const auto runs = runs_of(statements);
   for (size_t i = 0; i < runs.size(); ++i) {
+    if (clears_for_product(statements, runs[i].begin)) continue;
     if (!runs[i].shape.empty())
       fused(statements, runs[i], std::span(runs).subspan(i + 1));
     else

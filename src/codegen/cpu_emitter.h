@@ -201,6 +201,7 @@ class CpuEmitter : Emitter {
   void visit(const Mma& mma);
 
   // cpu_windows.cpp
+  bool clears_for_product(const Body& body, size_t at);
   void multiply_windows(const Mma& mma);
   bool store_transposed(const Copy& copy, const Side& src, const Side& dst);
 
@@ -256,6 +257,7 @@ class CpuEmitter : Emitter {
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;
+  std::string overwrites_ = "false";  // whether the next product of windows begins its sums
 };
 
 // Vectors of columns that a product of windows keeps in registers at once: of each row of the

@@ -79,8 +79,9 @@ struct Tensor {
   // An input whose elements' order in memory is free: synthesis chooses the order, and the owner of
   // the tensor lays its elements out so before the launch.
   bool prepacked = false;
-  // An overlapping strided view of a pipeline's tensor (torch.as_strided), which is row-major: an
-  // element is the one at from + Σ coordinate · stride. Views are only read, into registers.
+  // An overlapping strided view of a shared tensor (torch.as_strided), which is row-major: an
+  // element is the one at from + Σ coordinate · stride. Views are only read, into registers or as
+  // the first operand of an Mma.
   TensorId as_strided = -1;
   int from = 0;
 };

@@ -22,7 +22,7 @@
 
 namespace warploom::kernels {
 namespace {
-constexpr int64_t kMostTerms = 600;                // of the sum that are added up one after another
+constexpr int64_t kMostTerms = 320;                // of the sum that are added up one after another
 constexpr int64_t kMostResults = (360 << 10) / 4;  // floats of a tile, and of what follows the sum
 
 class ConvCpu final : public Family {
@@ -34,9 +34,9 @@ class ConvCpu final : public Family {
 
   Space space() const override {
     Space space{name(), {}};
-    space.offer<ConvCpuConfig>(F::tile_q, pixels(0, {64, 56, 32, 28, 16, 128}));
-    space.offer<ConvCpuConfig>(F::tile_p, pixels(1, {14, 8, 7, 4, 2, 16, 28, 1}));
-    space.offer<ConvCpuConfig>(F::tile_images, pixels(2, {1, 2, 4, 8}));
+    space.offer<ConvCpuConfig>(F::tile_q, parts_of(pixel_count(0), 1024));
+    space.offer<ConvCpuConfig>(F::tile_p, parts_of(pixel_count(1), 64));
+    space.offer<ConvCpuConfig>(F::tile_images, parts_of(pixel_count(2), 8));
     space.offer<ConvCpuConfig>(F::block_n, channels());
     space.offer<ConvCpuConfig>(F::block_c, planes());
     return space;
@@ -93,21 +93,25 @@ class ConvCpu final : public Family {
     return extent;
   }
 
-  // All of a short axis first.
-  Values pixels(size_t before, Values some) const {
-    constexpr int64_t kShort = 256;
-    const int64_t all = pixel_count(before);
-    std::erase_if(some, [&](int64_t value) { return value >= all; });
-    if (all <= kShort || some.empty()) some.insert(before == 2 ? some.end() : some.begin(), all);
-    return some;
+  // An axis in about equal parts of at most so many elements: all of it, halves, thirds, …
+  static Values parts_of(int64_t all, int64_t most) {
+    Values out;
+    for (int64_t parts = 1; parts <= all && (out.empty() || out.back() > 1); parts += 1 + parts / 4)
+      if (const int64_t part = ceil_div(all, parts); part <= most) out.push_back(part);
+    if (out.empty()) out.push_back(most);
+    return out;
   }
 
+  // Panels of the weights, and all channels.
   Values channels() const {
+    constexpr int64_t kPanel = 2;  // vectors
+    const int64_t panel = kPanel * capabilities_.lanes();
     const int64_t all = of_.size(of_.c.column);
     Values out;
-    for (const int64_t count : {64, 128, 32, 256, 512})
-      if (count < all) out.push_back(count);
-    if (all <= 512) out.insert(out.begin(), all);
+    for (const int64_t part : parts_of(all, 1024)) {
+      const int64_t panels = std::min(round_up(part, panel), all);
+      if (out.empty() || out.back() != panels) out.push_back(panels);
+    }
     return out;
   }
 
@@ -136,7 +140,7 @@ class ConvCpu final : public Family {
                    "a block_c that divides the channels of the input", s.block_c);
     const int64_t terms = s.block_c * of_.taps;
     checks.require(terms <= kMostTerms || s.block_c == 1, {F::block_c},
-                   "a block_c of at most 600 terms of the sum", terms);
+                   "a block_c of at most 320 terms of the sum", terms);
   }
 
   void check_operands(Checks<ConvCpuConfig>& checks, const ConvCpuConfig& s) const {

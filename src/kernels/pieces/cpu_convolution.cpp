@@ -176,16 +176,23 @@ class ConvolutionKernel {
     const TensorId acc = draft_.reg("acc", Dtype::f32, {rows, columns});
     const TensorTile weights(draft_, "W", c_.nest, of_.weights, {c_.column, of_.blocked()});
     const TensorId input = declare_input();
-    b_.fill(acc, 0);
     const int64_t blocks = ceil_div(of_.size(of_.blocked()), depth_);
-    b_.for_("k", 0, blocks, 1, [&](const Index& k) {
+    const auto add_block = [&](const Index& k) {
       here_.origin[of_.blocked()] = k * depth_;
       b_.copy(box_of_input(input), b_.all(patch));
       Tile rows_of_weights = weights.at(here_);
       rows_of_weights.extent.back() = depth_ * of_.taps;
       b_.copy(std::move(rows_of_weights), b_.all(w));
+      if (blocks > 1)
+        b_.if_less(k, 1, [&] { b_.fill(acc, 0); });
+      else
+        b_.fill(acc, 0);
       b_.mma(acc, b_.all(windows), b_.all(w), false, true);
-    });
+    };
+    if (blocks > 1)
+      b_.for_("k", 0, blocks, 1, add_block);
+    else
+      add_block(0);
     here_.origin[of_.blocked()] = 0;
     return acc;
   }

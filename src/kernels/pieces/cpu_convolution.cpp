@@ -67,7 +67,7 @@ std::optional<CpuConvolution> with_input_first(Contraction contraction) {
   CpuConvolution found;
   found.c = std::move(contraction);
   const Contraction& c = found.c;
-  if (c.n.size() != 1 || c.m.empty()) return std::nullopt;
+  if (c.n.size() != 1 || c.m.empty() || c.nest.axes[c.column] == 1) return std::nullopt;
   found.input = joined(c.access_a(), c);
   found.weights = c.access_b();
   const auto& place = c.nest.outputs[0].place;

@@ -310,6 +310,38 @@ TEST(CpuFamilies, ConvolutionsAgreeWithTheReference) {
   run_all(trials);
 }
 
+graph::Graph pooled(const graph::Shape& x, const graph::Shape& w, OpKind pool, int64_t side,
+                    int64_t stride) {
+  graph::Builder b("pooled");
+  auto y = b.add(OpKind::Conv, {b.input("x", Dtype::f32, x), b.input("w", Dtype::f32, w)},
+                 {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+  y = b.add(OpKind::Add, {y, b.input("bias", Dtype::f32, {1, w[0], 1, 1})});
+  y = b.add(OpKind::Relu, {y});
+  b.output(b.add(pool, {y},
+                 {{"kernel_shape", std::vector<int64_t>{side, side}},
+                  {"strides", std::vector<int64_t>{stride, stride}}}));
+  return *graph::decompose(*b.finish());
+}
+
+TEST(CpuFamilies, PooledConvolutionsAgreeWithTheReference) {
+  Random random(4, "cpu pools");
+  std::vector<std::unique_ptr<Trial>> trials;
+  const auto add = [&](graph::Graph graph) {
+    trials.push_back(std::make_unique<Trial>(std::move(graph), conv_cpu_family, random,
+                                             static_cast<int>(trials.size())));
+  };
+  add(pooled({2, 12, 16, 20}, {40, 12, 3, 3}, OpKind::MaxPool, 2, 2));
+  add(pooled({2, 3, 13, 11}, {20, 3, 3, 3}, OpKind::MaxPool, 3, 3));
+  add(pooled({2, 3, 14, 14}, {32, 3, 3, 3}, OpKind::MaxPool, 2, 3));
+  add(pooled({2, 12, 16, 20}, {33, 12, 1, 1}, OpKind::AveragePool, 2, 2));
+  run_all(trials);
+}
+
+TEST(CpuFamilies, PoolsWhoseWindowsOverlapAreNotPartOfAConvolution) {
+  const Region region(pooled({1, 3, 14, 14}, {32, 3, 3, 3}, OpKind::MaxPool, 3, 2), Track::fp32);
+  EXPECT_FALSE(conv_cpu_family(region, machine()));
+}
+
 TEST(CpuFamilies, ConvolutionsOfOneChannelEachAreNoProducts) {
   const Region region(convolution({1, 8, 9, 9}, {8, 1, 3, 3}, {.group = 8}), Track::fp32);
   EXPECT_FALSE(conv_cpu_family(region, machine()));

@@ -30,7 +30,7 @@ class ConvCpu final : public Family {
   ConvCpu(CpuConvolution convolution, const Capabilities& capabilities)
       : Family(ConvCpuConfig::type(), capabilities, Specialization::fastest),
         of_(std::move(convolution)),
-        copies_(needs_copy() ? 2 : 1) {}
+        copies_(of_.place_count() + (needs_copy() ? 1 : 0)) {}
 
   Space space() const override {
     Space space{name(), {}};
@@ -88,6 +88,7 @@ class ConvCpu final : public Family {
     for (size_t i = 0; i < std::size(tile); ++i)
       if (const AxisIfAny axis = pixel_axis(i)) extent[*axis] = tile[i];
     for (const size_t axis : of_.depth) extent[axis] = of_.size(axis);
+    for (const size_t axis : of_.places) extent[axis] = of_.size(axis);
     extent[of_.blocked()] = s.block_c;
     extent[of_.c.column] = s.block_n;
     return extent;
@@ -157,9 +158,8 @@ class ConvCpu final : public Family {
 
   // Whether every operand behind the sum varies along all pixels of a tile, or none.
   bool broadcasts(const std::vector<int64_t>& extent) const {
-    const auto operands = epilogue_of(of_.c);
-    return std::ranges::all_of(*operands, [&](int operand) {
-      const Access& load = of_.c.nest.loads[as_size(operand)];
+    return std::ranges::all_of(of_.operands, [&](int operand) {
+      const Access& load = of_.nest.loads[as_size(operand)];
       const auto is_wide = [&](size_t axis) { return extent[axis] > 1; };
       const auto counts = [&](bool used) {
         return std::ranges::count_if(
@@ -183,7 +183,7 @@ class ConvCpu final : public Family {
     const auto extent = extents_of(s);
     double tasks = 1;
     for (size_t axis = 0; axis < extent.size(); ++axis)
-      if (std::ranges::find(of_.depth, axis) == of_.depth.end())
+      if (std::ranges::count(of_.depth, axis) + std::ranges::count(of_.places, axis) == 0)
         tasks *= as_double(ceil_div(of_.c.nest.axes[axis], extent[axis]));
     const double blocks = as_double(of_.size(of_.blocked())) / as_double(s.block_c);
     const double tile = blocks * cycles_of_block(s, extent) + cycles_of_results(s);
@@ -201,7 +201,7 @@ class ConvCpu final : public Family {
     const double rows = elements / as_double(patch.extents.back());
     const double terms = as_double(s.block_c * of_.taps);
     const double vectors = std::ceil(as_double(s.block_n) / lanes);
-    const double pixels = as_double(s.tile_q * s.tile_p * s.tile_images);
+    const double pixels = as_double(s.tile_q * s.tile_p * s.tile_images * of_.place_count());
     const double multiplied = pixels * vectors * (terms / 2 + 2);
     const double copied = rows * (std::ceil(elements / rows / lanes) * kCopied + kRow);
     const double bytes = 4 * (elements + terms * vectors * lanes + pixels * vectors * lanes);
@@ -234,11 +234,13 @@ std::string weights_of(const graph::Graph& graph) {
 FamilyPtr conv_cpu_family(const Region& region, const Capabilities& capabilities) {
   const std::string weights = weights_of(region.graph);
   if (capabilities.gpu || weights.empty()) return nullptr;
-  const auto c = contraction_of(region.nests());
-  if (!c || !is_computed_float(c->access_a().dtype) || !is_computed_float(c->access_b().dtype))
-    return nullptr;
-  auto convolution = cpu_convolution_of(*c, weights);
+  if (region.nests().size() != 1) return nullptr;
+  auto convolution = cpu_convolution_of(region.nests()[0], weights);
   if (!convolution) return nullptr;
+  const bool computes = is_computed_float(convolution->input.dtype) &&
+                        is_computed_float(convolution->weights.dtype) &&
+                        is_computed_float(convolution->nest.outputs[0].place.dtype);
+  if (!computes) return nullptr;
   return std::make_shared<ConvCpu>(*std::move(convolution), capabilities);
 }
 }  // namespace warploom::kernels

@@ -14,6 +14,10 @@
 // over a vector. So strides and dilations cost nothing, and a tile of 7 × 7 pixels has no lane
 // idle. Weights are turned by every tile; the results are turned on their way out where pixels are
 // neighbours in memory. The idea of window order is im2win's (Lu, Chu, Liu, 2023).
+//
+// A pool behind a convolution whose windows do not overlap has accumulators of its own for each
+// place of its windows: those of all places make one result, and nothing of the convolution's goes
+// to memory. Of 2 × 2 places and tile_p=14 tile_q=28, acc0 to acc3 have 392 rows each.
 #pragma once
 #include <optional>
 #include <string>
@@ -28,17 +32,22 @@ struct CpuConvolution {
   std::vector<size_t> pixels;  // axes of tiles: image, p, q, as many as there are, slowest first
   std::vector<size_t> depth;   // axes of the sum, as the weights have them, slowest first
   int64_t taps = 1;            // terms of the sum at one index of the first of them
+  LoopNest nest;               // all that is computed: of a pool too, which is not in c
+  std::optional<size_t> pool;  // the value that combines a pool's windows
+  std::vector<size_t> places;  // axes of its windows
+  std::vector<int> operands;   // loads that follow the sum
 
   int64_t size(size_t axis) const { return c.nest.axes[axis]; }
 
   size_t blocked() const { return depth[0]; }  // the axis of the sum that is taken by blocks
+
+  int64_t place_count() const;  // of a pool's windows; 1 without one
 };
 
-// Nothing where a contraction is none: the input is read backwards, or two axes of pixels move one
-// dimension, or the weights do not lie in one order. `weights`: the name of their tensor, where
-// either operand could be it, as in a product of 1 × 1 windows.
-std::optional<CpuConvolution> cpu_convolution_of(Contraction contraction,
-                                                 const std::string& weights);
+// Nothing where a nest is none: the input is read backwards, or two axes of pixels move one
+// dimension, or the weights do not lie in one order, or a pool's windows overlap. `weights`: the
+// name of their tensor, where either operand could be it, as in a product of 1 × 1 windows.
+std::optional<CpuConvolution> cpu_convolution_of(const LoopNest& nest, const std::string& weights);
 
 // How a tile lies in memory: the box of the input that its windows take, and their strides in it.
 struct PatchShape {
@@ -47,6 +56,7 @@ struct PatchShape {
   std::vector<int64_t> steps;    // every so-manyth element
   std::vector<int64_t> windows;  // extents of the windows: pixels, then depth
   std::vector<int64_t> strides;  // of the windows in the box
+  std::vector<int64_t> begins;   // of the windows in the box, one for each place of a pool
   int64_t elements = 1;          // of the box
 
   PatchShape(const CpuConvolution& convolution, const std::vector<int64_t>& extent);

@@ -275,3 +275,4 @@ inline void pack_transposed(float* dst, const From* src, long src_stride, long r
 }  // namespace wl
 
 #include "multiply.h"
+#include "windows.h"

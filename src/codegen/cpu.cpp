@@ -71,6 +71,7 @@ void CpuEmitter::body(const Body& statements) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const size_t first = runs[i].begin;
     const bool are_two = i + 1 < runs.size() && runs[i + 1].end - first == 2;
+    if (clears_for_product(statements, first)) continue;
     if (begins_product(statements, first))
       begun_ = statements[first].as<Fill>()->dst;
     else if (are_two && copied_transposed(statements[first], statements[first + 1]))
@@ -98,8 +99,6 @@ Result<Kernel> CpuEmitter::emit() {
     unsupported("a CPU has no clusters of blocks", "a cluster of 1 block", std::to_string(cluster));
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& tensor = program_.tensor(id);
-    if (tensor.as_strided >= 0)
-      unsupported("a CPU's tiles have no windows", "tensors of their own", tensor.name);
     const Dtype dtype = tensor.dtype;
     const bool computes = dtype == Dtype::f32 || is_narrow(dtype) || is_integer(dtype);
     const bool stores_tf32 = tensor.writable && dtype == Dtype::tf32;
@@ -113,7 +112,7 @@ Result<Kernel> CpuEmitter::emit() {
   if (error_) return fail(*error_);
   for (size_t i = 0; i < program_.tensors.size(); ++i) {  // the body tells which need memory
     const Tensor& tensor = program_.tensors[i];
-    if (!named_[i] || tensor.scope == Scope::global) continue;
+    if (!named_[i] || tensor.scope == Scope::global || tensor.as_strided >= 0) continue;
     json& row = record["arrays"].emplace_back();
     row["name"] = tensor.name;
     row["type"] = is_wide_integer(tensor.dtype) ? "long long" : "float";

@@ -211,6 +211,7 @@ std::string CpuEmitter::hinders(const Tile& tile, int64_t column_stride) const {
 }
 
 void CpuEmitter::visit(const Mma& mma) {
+  if (tensor(mma.a.tensor).as_strided >= 0) return multiply_windows(mma);
   const bool fresh = std::exchange(begun_, -1) == mma.acc;
   auto a_strides = matrix_strides(mma.a);
   auto b_strides = matrix_strides(mma.b);

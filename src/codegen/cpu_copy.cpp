@@ -20,28 +20,6 @@
 #include "tile/program.h"
 
 namespace warploom::codegen {
-// A tile as a matrix: of its dimensions above 1, which are two at most.
-struct CpuEmitter::Side {
-  struct Line {
-    int dim = -1;  // of the tensor; -1: there is none
-    int64_t extent = 1;
-    int64_t stride = 0;
-  };
-
-  const Tile* tile;
-  bool global;
-  Line row;
-  Line col = {-1, 1, 1};
-  bool strided = true;        // the strides hold over the whole tile
-  bool whole_panels = false;  // of a buffer: the tile is all of its panels
-  bool rows_fast = false;     // of a buffer: which of `row` and `col` its panels cut
-
-  void exchange() {
-    std::swap(row, col);
-    rows_fast = !rows_fast;
-  }
-};
-
 // The element's place in its tensor. Where the fast coordinate is known to be a multiple of the
 // panel the formula is linear.
 Index CpuEmitter::address(const Tile& tile) const {
@@ -391,6 +369,7 @@ void CpuEmitter::move(const Copy& copy) {
   if (copy_rows(copy, from, to) || load_tile(copy, from, to)) return;
   if (from.global && to.strided && to.col.stride == 1 && from.col.stride > 1)
     return load_strided_rows(copy, from, to);
+  if (exchanged && store_transposed(copy, from, to)) return;
   copy_elements(copy, exchanged);
 }
 
@@ -408,6 +387,9 @@ void CpuEmitter::visit(const Copy& copy) {
   if (copy.combine)
     return unsupported("blocks of a CPU program do not combine in memory", "a copy that stores",
                        "a copy that combines");
+  if (tensor(copy.src.tensor).as_strided >= 0)
+    return unsupported("a CPU does not copy windows", "windows as a product's first operand",
+                       tensor(copy.src.tensor).name);
   move(copy);
   const Tensor& src = tensor(copy.src.tensor);
   const Tensor& dst = tensor(copy.dst.tensor);

@@ -1,6 +1,7 @@
-// The writer of CPU kernels, in four files: cpu.cpp (the function and control flow), cpu_fusion.cpp
-// (statements that share a loop), cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers);
-// and what they ask before they write: cpu_layout.cpp. Private to this room.
+// The writer of CPU kernels, in five files: cpu.cpp (the function and control flow), cpu_fusion.cpp
+// (statements that share a loop), cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers),
+// cpu_windows.cpp (products of windows); and what they ask before they write: cpu_layout.cpp.
+// Private to this room.
 //
 // Shared and register tensors are arrays of floats, those of i32 and i64 of `long long`: whole
 // numbers are computed and moved as such (cpu_integers.cpp), and turned into floats where floats
@@ -128,7 +129,28 @@ class CpuEmitter : Emitter {
   void fused(const Body& body, const Run& run, std::span<const Run> later);
 
   // cpu_copy.cpp
-  struct Side;  // one tile of a copy
+  // One tile of a copy as a matrix: of its dimensions above 1, which are two at most.
+  struct Side {
+    struct Line {
+      int dim = -1;  // of the tensor; -1: there is none
+      int64_t extent = 1;
+      int64_t stride = 0;
+    };
+
+    const Tile* tile;
+    bool global;
+    Line row;
+    Line col = {-1, 1, 1};
+    bool strided = true;        // the strides hold over the whole tile
+    bool whole_panels = false;  // of a buffer: the tile is all of its panels
+    bool rows_fast = false;     // of a buffer: which of `row` and `col` its panels cut
+
+    void exchange() {
+      std::swap(row, col);
+      rows_fast = !rows_fast;
+    }
+  };
+
   void visit(const Copy& copy);
   void move(const Copy& copy);
   void gathered(Copy copy);
@@ -184,6 +206,12 @@ class CpuEmitter : Emitter {
   std::array<int64_t, 2> matrix_strides(const Tile& tile) const;
   std::string hinders(const Tile& tile, int64_t column_stride) const;
   bool begins_product(const Body& body, size_t place) const;
+
+  // cpu_windows.cpp
+  bool clears_for_product(const Body& body, size_t at);
+  void multiply_windows(const Mma& mma);
+  bool store_transposed(const Copy& copy, const Side& src, const Side& dst);
+
   void visit(const Reduce& reduce);
   void visit(const tile::Scan& scan);
   template <class Node> void fold(const Node& node);
@@ -236,8 +264,13 @@ class CpuEmitter : Emitter {
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;
-  TensorId begun_ = -1;  // the sum that the next product begins
+  TensorId begun_ = -1;               // the sum that the next product begins
+  std::string overwrites_ = "false";  // whether the next product of windows begins its sums
 };
+
+// Vectors of columns that a product of windows keeps in registers at once: of each row of the
+// second operand, which lies in panels as wide.
+inline constexpr int64_t kWindowVectors = 2;
 
 size_t vector_dim_of(
     const std::vector<int64_t>& shape);  // the last one of extent above 1: vectors run along it

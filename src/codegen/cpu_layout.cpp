@@ -21,6 +21,8 @@ struct Uses {
   const Statement* transposed = nullptr;  // the last Mma that reads it as second operand so
   int64_t width = 0;  // n of those Mmas; -1 when they differ or do not read whole panels
   bool as_a = false;
+  bool with_windows = false;  // as the second operand of a product of windows
+  bool in_windows = false;    // windows of it are multiplied: it lies as it was declared
   bool filled_by_columns =
       false;  // a copy into it reads a global tensor whose columns are contiguous
 };
@@ -45,8 +47,12 @@ void note_uses(const Program& program, const Body& body, IndexRanges& ranges,
     }
     const auto* mma = statement.as<Mma>();
     if (!mma) continue;
-    uses[mma->a.tensor].as_a = true;
     Uses& b = uses[mma->b.tensor];
+    if (const TensorId base = program.tensor(mma->a.tensor).as_strided; base >= 0) {
+      uses[base].in_windows = true;
+      b.with_windows = true;
+    }
+    uses[mma->a.tensor].as_a = true;
     (mma->transpose_b ? b.transposed : b.as_is) = &statement;
     const size_t n_dim = mma->b.extent.size() - (mma->transpose_b ? 2 : 1);
     const int64_t n = mma->b.extent[n_dim];
@@ -68,10 +74,13 @@ CpuLayout plain(const Tensor& tensor, int64_t lanes) {
 
 void choose_shared(CpuLayout& layout, const Uses& uses, int64_t lanes) {
   const bool as_b = uses.as_is || uses.transposed;
+  if (uses.in_windows) layout.panel = layout.cols;
   if (!as_b && !uses.as_a) return;
   layout.rows_fast = as_b ? uses.transposed != nullptr : uses.filled_by_columns;
   layout.panel = round_up(layout.fast(), lanes);
-  if (as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast())
+  if (as_b && uses.with_windows)
+    layout.panel = std::min(layout.panel, kWindowVectors * lanes);
+  else if (as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast())
     layout.panel = uses.width;
   else if (layout.panel * 4 % 512 == 0 && layout.slow() > 1)
     layout.panel += lanes;
@@ -109,7 +118,7 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program,
   for (size_t i = 0; i < program.tensors.size(); ++i) {
     const Tensor& tensor = program.tensors[i];
     layouts.of.emplace_back();
-    if (tensor.scope == Scope::global) continue;
+    if (tensor.scope == Scope::global || tensor.as_strided >= 0) continue;
     CpuLayout& layout = layouts.of.back() = plain(tensor, lanes);
     const auto quoted = [&](const Statement& s) {
       return fmt::format("{} ({})", print(program, s), place_of(s));

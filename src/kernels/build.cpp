@@ -98,8 +98,8 @@ std::vector<FamilyPtr> families_for(const Region& region, const Capabilities& ca
   };
   if (capabilities.gpu && std::ranges::any_of(region.nests(), long_axis)) return out;
   for (const auto& bind : {im2win_family, matmul_wgmma_family, conv_wgmma_family, matmul_mma_family,
-                           matmul_simt_family, matmul_cpu_family, rowwise_gpu_family,
-                           rowwise_cpu_family, direct_family})
+                           matmul_simt_family, matmul_cpu_family, conv_cpu_family,
+                           rowwise_gpu_family, rowwise_cpu_family, direct_family})
     if (FamilyPtr family = bind(region, capabilities)) out.push_back(std::move(family));
   return out;
 }

@@ -151,6 +151,7 @@ Bind im2win_family;        // sm_90a, fp32 convolutions: windows of patches in s
 Bind matmul_mma_family;    // sm_80 and later: cp.async, mma.sync; convolutions, as the next
 Bind matmul_simt_family;   // any GPU: fused multiply-adds, strict fp32
 Bind matmul_cpu_family;    // CPUs: products in register tiles, operands packed where it pays
+Bind conv_cpu_family;      // a CPU, convolutions: windows of patches in the L2 cache
 Bind rowwise_gpu_family;   // rows in registers, a circular buffer, shared memory, or read again
 Bind rowwise_cpu_family;   // rows in registers, in the L2 cache, or read again
 Bind direct_family;  // any target: one level of loops, by tiles of the output; on a CPU sums of

@@ -80,6 +80,19 @@ Status check_budgets(const SynthesisContext& question, const Site& site, const R
 
 // Before the search: what no layout can mend, clusters and registers beyond the target's,
 // statements on part of a register tensor.
+// Windows come to a GPU's registers by copies, stage by stage.
+Status check_windows(const SynthesisContext& question, const Statement& statement,
+                     const Tensor& tensor) {
+  if (tensor.as_strided < 0 || (tensor.pipeline >= 0 && !statement.is<Mma>())) return ok();
+  Error error{ErrorCode::kNoInstruction};
+  error.message = fmt::format("a statement works on windows '{}' where they lie", tensor.name);
+  error.place = place_of(statement);
+  error.expected = "windows of a pipeline's tensor, copied to a register tensor first";
+  error.found = print(question.program, statement);
+  error.remedy = "copy them to registers, or build the program for the CPU";
+  return fail(error);
+}
+
 Status check_limits(const SynthesisContext& question) {
   WARPLOOM_CHECK(check_cluster(question));
   for (const Site& site : question.sites) {
@@ -90,6 +103,7 @@ Status check_limits(const SynthesisContext& question) {
     // statement: there is no part of it.
     for (const TensorUse& use : uses_of(statement)) {
       const Tensor& tensor = question.program.tensor(use.tensor);
+      WARPLOOM_CHECK(check_windows(question, statement, tensor));
       if (!use.tile || tensor.scope != Scope::reg || use.tile->extent == tensor.shape) continue;
       Error error{ErrorCode::kNoInstruction};
       error.message = fmt::format("a statement works on part of register tensor '{}'", tensor.name);

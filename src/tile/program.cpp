@@ -158,6 +158,16 @@ std::vector<int64_t> matrix_extent(std::vector<int64_t> extent) {
   return extent;
 }
 
+std::vector<int64_t> windows_extent(const std::vector<int64_t>& extent, int64_t rows) {
+  size_t first = 0;  // of k
+  int64_t made = 1;
+  while (first < extent.size() && made < rows) made *= extent[first++];
+  int64_t depth = 1;
+  for (size_t d = first; d < extent.size(); ++d) depth *= extent[d];
+  if (made != rows) return {made * depth};
+  return {rows, depth};
+}
+
 int64_t element_count(const std::vector<int64_t>& extent) {
   int64_t count = 1;
   for (const int64_t e : extent) {

@@ -79,8 +79,9 @@ struct Tensor {
   // An input whose elements' order in memory is free: synthesis chooses the order, and the owner of
   // the tensor lays its elements out so before the launch.
   bool prepacked = false;
-  // An overlapping strided view of a pipeline's tensor (torch.as_strided), which is row-major: an
-  // element is the one at from + Σ coordinate · stride. Views are only read, into registers.
+  // An overlapping strided view of a shared tensor (torch.as_strided), which is row-major: an
+  // element is the one at from + Σ coordinate · stride. Views are only read, into registers or as
+  // the first operand of an Mma.
   TensorId as_strided = -1;
   int from = 0;
 };
@@ -383,6 +384,10 @@ void for_statements(const Statement& statement, const auto& f) {
 // The rows and columns that an Mma sees in a tile: extents of 1 are dropped, from the front, until
 // two are left. The result has two entries exactly where the tile is a matrix.
 std::vector<int64_t> matrix_extent(std::vector<int64_t> extent);
+
+// The same in a tile of windows: the first dimensions are rows until they make `rows` of them, the
+// others k. {2, 7, 16, 3, 3} with 14 rows → {14, 144}; one entry where no dimensions make so many.
+std::vector<int64_t> windows_extent(const std::vector<int64_t>& extent, int64_t rows);
 
 // The dimensions of extent above 1, in order.
 std::vector<size_t> wide_dims(const std::vector<int64_t>& extent);

@@ -107,9 +107,9 @@ struct Declaration {
   Status check_strided_view(const Tensor& tensor, int64_t last) const {
     const auto base = as_size(tensor.as_strided);
     if (tensor.scope != Scope::shared || base >= program.tensors.size() ||
-        program.tensors[base].as_strided >= 0 || program.tensors[base].pipeline < 0 ||
+        program.tensors[base].as_strided >= 0 || program.tensors[base].scope != Scope::shared ||
         program.tensors[base].dtype != tensor.dtype || per_byte(tensor.dtype) > 1)
-      return refuse("windows are those of a pipeline's tensor of whole bytes, in its type");
+      return refuse("windows are those of a shared tensor of whole bytes, in its type");
     if (tensor.from >= 0 && tensor.from + last < element_count(program.tensors[base].shape))
       return ok();
     return refuse("the windows reach outside their tensor");

@@ -200,9 +200,16 @@ Status StatementVerifier::check(const Mma& mma) const {
         fmt::format("an mma cannot accumulate {} in {}", name_of(a_type), name_of(acc_type));
     return refuse(message, "f32 for floats, f64 for f64, i32 for i8 and u8", text_of(acc_type));
   }
-  auto a = matrix_extent(mma.a.extent);
-  auto b = matrix_extent(mma.b.extent);
   const auto acc = matrix_extent(program_.tensor(mma.acc).shape);
+  const Tensor& first = program_.tensor(mma.a.tensor);
+  const Tensor& second = program_.tensor(mma.b.tensor);
+  if (second.as_strided >= 0 || (first.as_strided >= 0 && mma.transpose_a))
+    return refuse(fmt::format("mma works on windows '{}' as its second operand, or transposed",
+                              second.as_strided >= 0 ? second.name : first.name),
+                  "windows as the first operand, as they are");
+  auto a = matrix_extent(mma.a.extent);
+  if (first.as_strided >= 0 && acc.size() == 2) a = windows_extent(mma.a.extent, acc[0]);
+  auto b = matrix_extent(mma.b.extent);
   if (mma.transpose_a) std::ranges::reverse(a);
   if (mma.transpose_b) std::ranges::reverse(b);
   const bool matrices = a.size() == 2 && b.size() == 2 && acc.size() == 2;

@@ -126,7 +126,8 @@ Status StatementVerifier::use(TensorId id, bool written) const {
 Status StatementVerifier::check(const TensorUse& used, std::string_view statement) const {
   WARPLOOM_CHECK(use(used.tensor, used.written));
   const Tensor& tensor = program_.tensor(used.tensor);
-  const bool for_copies_alone = tensor.as_strided >= 0 || tensor.prepacked;
+  const bool multiplied = tensor.as_strided >= 0 && statement == "mma";
+  const bool for_copies_alone = (tensor.as_strided >= 0 && !multiplied) || tensor.prepacked;
   if (for_copies_alone && (statement != "copy" || used.gathers)) {
     const char* const does = tensor.prepacked ? "reads packed" : "works on windows";
     return refuse(fmt::format("{} {} '{}'", statement, does, tensor.name),

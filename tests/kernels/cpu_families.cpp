@@ -238,6 +238,113 @@ TEST(CpuFamilies, SoftmaxesAgreeWithTheReference) {
   run_all(trials);
 }
 
+struct Windows {
+  std::vector<int64_t> strides = {1, 1};
+  std::vector<int64_t> pads = {0, 0, 0, 0};
+  std::vector<int64_t> dilations = {1, 1};
+  int64_t group = 1;
+};
+
+enum class Behind : uint8_t { nothing, bias, residual, image_scale };
+
+graph::Graph convolution(const graph::Shape& x, const graph::Shape& w, const Windows& windows,
+                         Behind behind = Behind::nothing, Dtype dtype = Dtype::f32) {
+  graph::Builder b("convolution");
+  auto y = b.add(OpKind::Conv, {b.input("x", dtype, x), b.input("w", dtype, w)},
+                 {{"strides", windows.strides},
+                  {"pads", windows.pads},
+                  {"dilations", windows.dilations},
+                  {"group", windows.group}});
+  const graph::Shape shape = b.finish()->tensor(y).shape;
+  if (behind == Behind::bias)
+    y = b.add(OpKind::Add, {y, b.input("bias", dtype, {1, shape[1], 1, 1})});
+  if (behind == Behind::residual) y = b.add(OpKind::Add, {y, b.input("r", dtype, shape)});
+  if (behind == Behind::image_scale)
+    y = b.add(OpKind::Mul, {y, b.input("s", dtype, {shape[0], shape[1], 1, 1})});
+  if (behind != Behind::nothing) y = b.add(OpKind::Relu, {y});
+  b.output(y);
+  return *graph::decompose(*b.finish());
+}
+
+// Channels last, in and out.
+graph::Graph channels_last(const graph::Shape& x, const graph::Shape& w, const Windows& windows) {
+  graph::Builder b("channels_last");
+  const auto input = b.add(OpKind::Transpose, {b.input("x", Dtype::f32, x)},
+                           {{"perm", std::vector<int64_t>{0, 3, 1, 2}}});
+  const auto y = b.add(OpKind::Conv, {input, b.input("w", Dtype::f32, w)},
+                       {{"strides", windows.strides},
+                        {"pads", windows.pads},
+                        {"dilations", windows.dilations},
+                        {"group", windows.group}});
+  b.output(b.add(OpKind::Transpose, {y}, {{"perm", std::vector<int64_t>{0, 2, 3, 1}}}));
+  return *graph::decompose(*b.finish());
+}
+
+TEST(CpuFamilies, ConvolutionsAgreeWithTheReference) {
+  Random random(3, "cpu convolution");
+  std::vector<std::unique_ptr<Trial>> trials;
+  const auto add = [&](graph::Graph graph) {
+    trials.push_back(std::make_unique<Trial>(std::move(graph), conv_cpu_family, random,
+                                             static_cast<int>(trials.size())));
+  };
+  const Windows padded{.pads = {1, 1, 1, 1}};
+  for (int i = 0; i < 6; ++i) {
+    const auto size = [&](uint64_t most) { return static_cast<int64_t>(2 + random.below(most)); };
+    const auto behind = static_cast<Behind>(random.below(4));
+    const int64_t channels = size(40);
+    add(convolution({size(3), channels, size(12), size(30)}, {size(70), channels, 3, 3}, padded,
+                    behind));
+  }
+  add(convolution({2, 3, 21, 23}, {32, 3, 7, 7}, {.strides = {2, 2}, .pads = {3, 3, 3, 3}}));
+  add(convolution({2, 1, 9, 11}, {17, 1, 3, 3}, padded, Behind::bias));
+  add(convolution({1, 20, 13, 13}, {48, 20, 1, 1}, {}, Behind::bias));
+  add(convolution({2, 20, 13, 13}, {40, 20, 1, 1}, {.strides = {2, 2}}, Behind::residual));
+  add(convolution({1, 8, 15, 15}, {16, 8, 3, 3}, {.dilations = {2, 3}}, Behind::image_scale));
+  add(convolution({1, 8, 15, 15}, {16, 8, 3, 3}, {.strides = {2, 1}, .pads = {0, 2, 1, 0}}));
+  add(convolution({2, 24, 9, 9}, {36, 8, 3, 3}, {.pads = {1, 1, 1, 1}, .group = 3}));
+  add(convolution({2, 16, 10, 12}, {33, 16, 3, 3}, padded, Behind::residual, Dtype::bf16));
+  add(channels_last({2, 9, 10, 16}, {24, 16, 3, 3}, padded));
+  add(channels_last({2, 9, 10, 16}, {24, 16, 1, 1}, {}));
+  run_all(trials);
+}
+
+graph::Graph pooled(const graph::Shape& x, const graph::Shape& w, OpKind pool, int64_t side,
+                    int64_t stride) {
+  graph::Builder b("pooled");
+  auto y = b.add(OpKind::Conv, {b.input("x", Dtype::f32, x), b.input("w", Dtype::f32, w)},
+                 {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+  y = b.add(OpKind::Add, {y, b.input("bias", Dtype::f32, {1, w[0], 1, 1})});
+  y = b.add(OpKind::Relu, {y});
+  b.output(b.add(pool, {y},
+                 {{"kernel_shape", std::vector<int64_t>{side, side}},
+                  {"strides", std::vector<int64_t>{stride, stride}}}));
+  return *graph::decompose(*b.finish());
+}
+
+TEST(CpuFamilies, PooledConvolutionsAgreeWithTheReference) {
+  Random random(4, "cpu pools");
+  std::vector<std::unique_ptr<Trial>> trials;
+  const auto add = [&](graph::Graph graph) {
+    trials.push_back(std::make_unique<Trial>(std::move(graph), conv_cpu_family, random,
+                                             static_cast<int>(trials.size())));
+  };
+  add(pooled({2, 12, 16, 20}, {40, 12, 3, 3}, OpKind::MaxPool, 2, 2));
+  add(pooled({2, 3, 13, 11}, {20, 3, 3, 3}, OpKind::MaxPool, 3, 3));
+  add(pooled({2, 3, 14, 14}, {32, 3, 3, 3}, OpKind::MaxPool, 2, 3));
+  add(pooled({2, 12, 16, 20}, {33, 12, 1, 1}, OpKind::AveragePool, 2, 2));
+  run_all(trials);
+}
+
+TEST(CpuFamilies, PoolsWhoseWindowsOverlapAreNotPartOfAConvolution) {
+  const Region region(pooled({1, 3, 14, 14}, {32, 3, 3, 3}, OpKind::MaxPool, 3, 2), Track::fp32);
+  EXPECT_FALSE(conv_cpu_family(region, machine()));
+}
+
+TEST(CpuFamilies, ConvolutionsOfOneChannelEachAreNoProducts) {
+  const Region region(convolution({1, 8, 9, 9}, {8, 1, 3, 3}, {.group = 8}), Track::fp32);
+  EXPECT_FALSE(conv_cpu_family(region, machine()));
+}
+
 Region region_of(graph::Graph graph) {
   return {std::move(graph), Track::fp32};
 }

@@ -67,14 +67,56 @@ TEST(Windows, AreNotWritten) {
                  "written while its pipeline");
 }
 
-TEST(Windows, AreNoOperands) {
+TEST(Windows, AreNoSecondOperands) {
   expect_refused("  copy r -> Y", "  mma r += seen * seen", "works on windows");
 }
 
-TEST(Windows, AreOfAPipelinesTensor) {
+TEST(Windows, AreOfASharedTensor) {
   expect_refused("shared seen f32 [3, 4, 2, 3] windows patch",
-                 "shared other f32 [6, 16]\nshared seen f32 [3, 4, 2, 3] windows other",
-                 "pipeline's tensor");
+                 "register other f32 [6, 16]\nshared seen f32 [3, 4, 2, 3] windows other",
+                 "shared tensor");
+}
+
+// The first dimensions are rows of the product, the others its depth.
+constexpr std::string_view kProduct = R"(program product grid(1, 1, 1) warps 4
+global X f32 [6, 16]
+global W f32 [6, 2]
+output Y f32 [12, 2]
+shared patch f32 [6, 16]
+shared seen f32 [3, 4, 2, 3] windows patch from 1 strides [16, 3, 32, 2]
+shared w f32 [6, 2]
+register acc f32 [12, 2]
+copy X -> patch
+copy W -> w
+fill acc 0
+mma acc += seen * w
+copy acc -> Y
+)";
+
+TEST(Windows, AreMultipliedWhereTheyLie) {
+  const Program program = program_of(std::string(kProduct));
+  const Status legal = verify(program);
+  ASSERT_TRUE(legal) << describe(legal.error());
+  Arrays arrays(program);
+  const Status status = interpret(program, arrays.buffers());
+  ASSERT_TRUE(status) << describe(status.error());
+  for (size_t row = 0; row < 12; ++row)
+    for (size_t column = 0; column < 2; ++column) {
+      double sum = 0;
+      for (size_t k = 0; k < 6; ++k) {
+        const size_t window = 1 + 16 * (row / 4) + 3 * (row % 4);
+        sum +=
+            arrays.get("X", window + 32 * (k / 3) + 2 * (k % 3)) * arrays.get("W", 2 * k + column);
+      }
+      EXPECT_NEAR(arrays.get("Y", 2 * row + column), sum, 1e-5);
+    }
+}
+
+TEST(Windows, MakeWholeRowsOfAProduct) {
+  const Status status =
+      verify(program_of(std::string(kProduct), "seen f32 [3, 4, 2, 3]", "seen f32 [2, 4, 2, 3]"));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kTileInvalid);
 }
 
 TEST(Windows, OfOthersTensorsHaveNoStrides) {

@@ -20,6 +20,11 @@ namespace warploom::kernels {
 #define CONFIG_TABLE "kernels/config/im2win.def"
 #include "kernels/config/define_type.inc"
 
+#define CONFIG_NAME ConvCpuConfig
+#define CONFIG_FAMILY "conv_cpu"
+#define CONFIG_TABLE "kernels/config/conv_cpu.def"
+#include "kernels/config/define_type.inc"
+
 #define CONFIG_NAME MatmulMmaConfig
 #define CONFIG_FAMILY "matmul_mma"
 #define CONFIG_TABLE "kernels/config/matmul_threads.def"
@@ -51,10 +56,11 @@ namespace warploom::kernels {
 #include "kernels/config/define_type.inc"
 
 std::span<const ConfigType* const> config_types() {
-  static const ConfigType* const kTypes[] = {
-      &MatmulWgmmaConfig::type(), &ConvWgmmaConfig::type(),  &Im2winConfig::type(),
-      &MatmulMmaConfig::type(),   &MatmulSimtConfig::type(), &RowwiseConfig::type(),
-      &CpuRowwiseConfig::type(),  &MatmulCpuConfig::type(),  &DirectConfig::type()};
+  static const ConfigType* const kTypes[] = {&MatmulWgmmaConfig::type(), &ConvWgmmaConfig::type(),
+                                             &Im2winConfig::type(),      &MatmulMmaConfig::type(),
+                                             &MatmulSimtConfig::type(),  &MatmulCpuConfig::type(),
+                                             &ConvCpuConfig::type(),     &RowwiseConfig::type(),
+                                             &CpuRowwiseConfig::type(),  &DirectConfig::type()};
   return kTypes;
 }
 

@@ -49,6 +49,10 @@ template <> inline constexpr Words kWords<PackedBy> = kPackers;
 #define CONFIG_TABLE "kernels/config/im2win.def"
 #include "kernels/config/define_struct.inc"
 
+#define CONFIG_NAME ConvCpuConfig
+#define CONFIG_TABLE "kernels/config/conv_cpu.def"
+#include "kernels/config/define_struct.inc"
+
 #define CONFIG_NAME MatmulMmaConfig
 #define CONFIG_TABLE "kernels/config/matmul_threads.def"
 #include "kernels/config/define_struct.inc"

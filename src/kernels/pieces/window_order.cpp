@@ -56,9 +56,8 @@ void join(Access& access, size_t pixels, size_t place, const Contraction& c) {
   access.erase(place);
 }
 
-// Dimensions that move the same pixels as one, {p} and {kh} as {s · p + d · kh}: of those that are
-// never left there is one for each axis. A place of the window moves the pixels whose stride is
-// nearest to its own.
+}  // namespace
+
 Access joined(const Access& from, const Contraction& c) {
   Access made = from;
   for (const size_t axis : c.k) {
@@ -75,6 +74,7 @@ Access joined(const Access& from, const Contraction& c) {
   return made;
 }
 
+namespace {
 // Makes an operand in window order.
 class WindowOperand {
  public:

@@ -33,6 +33,11 @@ struct WindowOrder {
   Operand b;
 };
 
+// The access with dimensions that move the same pixels as one, {p} and {kh} as {s · p + d · kh}: of
+// those that are never left there is one for each axis. A place of the window moves the pixels
+// whose stride is nearest to its own.
+Access joined(const Access& from, const Contraction& convolution);
+
 // Nothing where a dimension of an operand is not a plain one of pixels, channels or places, or
 // there are too many.
 std::optional<WindowOrder> window_order_of(const Contraction& convolution);

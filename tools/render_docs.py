@@ -38,8 +38,8 @@ WHAT is
 bench/goals.json: for each machine a list of {"cases": patterns of fnmatch, "ratio": least of it or
 "tbs": least terabytes a second, "aim": what is hoped for, "least_bytes": moved by a row that is
 meant, "geometric_mean": least of the ratios of all}. A row's goal is the first that fits it. "cpu"
-has for each group of bench/cpu/rows.py "mean", least of the geometric mean, "least" of each row, and
-"aim".
+has for each group of bench/cpu/rows.py "mean", least of the geometric mean, "least" of each row,
+and "aim".
 
 With --check nothing is written and the exit status is 1 when a document differs.
 """

@@ -14,7 +14,8 @@ def load_groups(root, machine):
     for path in sorted((root / "bench/results" / machine).glob("*.json")):
         data = json.loads(path.read_text())
         first = ((data.get("rows") if isinstance(data, dict) else None) or [{}])[0]
-        if "case" in first and ("ours_us" in first or "budget_s" in first):  # others are no comparisons with peers
+        is_comparison = "ours_us" in first or "budget_s" in first  # with peers
+        if "case" in first and is_comparison:
             groups.append((path.stem, data))
     return groups
 

@@ -67,7 +67,8 @@ struct Place {  // of an operand of `extent` rows or columns and 128 bytes of K
       o.lbo = static_cast<unsigned>(extent * 16);
     else if (mn_major)
       o.lbo = static_cast<unsigned>(64 * width);  // to the next panel
-    for (int kk = 0; kk < SLICES; ++kk) o.step[kk] = static_cast<unsigned>(step_of(kk));
+    for (int kk = 0; kk < SLICES; ++kk)
+      o.step[kk] = static_cast<unsigned>(step_of(kk));
     return o;
   }
 };
@@ -222,11 +223,14 @@ void measure(const Device& d, const char* type, bool copies) {
   std::vector<double> want(128 * N);
   std::vector<unsigned> a_codes(a.size());
   std::vector<unsigned> b_codes(b.size());
-  for (size_t i = 0; i < a.size(); ++i) a[i] = draw<T>(a_codes[i]);
-  for (size_t i = 0; i < b.size(); ++i) b[i] = draw<T>(b_codes[i]);
+  for (size_t i = 0; i < a.size(); ++i)
+    a[i] = draw<T>(a_codes[i]);
+  for (size_t i = 0; i < b.size(); ++i)
+    b[i] = draw<T>(b_codes[i]);
   for (int i = 0; i < 128; ++i)
     for (int j = 0; j < N; ++j)
-      for (int l = 0; l < depth; ++l) want[i * N + j] += a[i * depth + l] * b[j * depth + l];
+      for (int l = 0; l < depth; ++l)
+        want[i * N + j] += a[i * depth + l] * b[j * depth + l];
   std::vector<unsigned char> fragments(256 * SLICES * 16);
   for (int t = 0; t < 256; ++t)
     for (int i = 0; i < SLICES * 4 * per; ++i) {
@@ -291,7 +295,8 @@ void measure(const Device& d, const char* type, bool copies) {
   CHECK(cudaFuncSetAttribute(copy, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED));
   std::vector<unsigned char> in(d.room);
   std::vector<unsigned char> out(d.room);
-  for (auto& x : in) x = static_cast<unsigned char>(dice());
+  for (auto& x : in)
+    x = static_cast<unsigned char>(dice());
   CHECK(cudaMemcpy(d.image, in.data(), d.room, cudaMemcpyHostToDevice));
   for (const auto& [width, mode] : {std::pair{16, 0}, {128, 0}, {32, 3}, {64, 2}, {128, 1}})
     for (bool stores : {false, true})

@@ -49,7 +49,8 @@ WL_FN void prepare(unsigned smem, const unsigned* image, int at, int bytes) {
     WL_REG(unsigned, zero, 1);
     zero[0] = 0;
     wl::st_shared<4>(smem + FLAG_AT, wl::at(zero, 0));
-    for (int i = 0; i < BARS; ++i) wl::mbarrier_init(smem + BARS_AT + 8 * i, 1);
+    for (int i = 0; i < BARS; ++i)
+      wl::mbarrier_init(smem + BARS_AT + 8 * i, 1);
     wl::fence_mbarrier_init();
   }
   wl::fence_async_shared();
@@ -76,7 +77,8 @@ WL_FN int fill(unsigned smem, const wl::TensorMap& map, int width, int limit) {
     wl::tma_load(smem + COPY_AT + slot * bytes, map, bar(i), 0,
                  (wl::block_x() * slots + slot) * 128);
   }
-  for (int j = wl::max(0, i - slots + 1); j < i; ++j) wl::mbarrier_wait(bar(j), (j >> shift) & 1);
+  for (int j = wl::max(0, i - slots + 1); j < i; ++j)
+    wl::mbarrier_wait(bar(j), (j >> shift) & 1);
   return i;
 }
 

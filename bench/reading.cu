@@ -44,7 +44,8 @@ template <int VECTORS, bool EARLY> __global__ void flat(const float4* in, float*
                  : "=f"(v[i].x), "=f"(v[i].y), "=f"(v[i].z), "=f"(v[i].w)
                  : "l"(from + i * blockDim.x));
 #pragma unroll
-  for (int i = 0; i < VECTORS; ++i) sum += sum_of(v[i]);
+  for (int i = 0; i < VECTORS; ++i)
+    sum += sum_of(v[i]);
   keep(sum, out);
 }
 
@@ -72,7 +73,8 @@ __global__ void ring(const char* in, float* out, int chunk, int stages) {
         "l"(in + (blockIdx.x + size_t(k) * gridDim.x) * chunk), "r"(chunk), "r"(at)
         : "memory");
   };
-  for (int k = 0; threadIdx.x == 0 && k < mine && k < stages; ++k) fetch(k);
+  for (int k = 0; threadIdx.x == 0 && k < mine && k < stages; ++k)
+    fetch(k);
   float sum = 0;
   for (int k = 0; k < mine; ++k) {
     for (unsigned done = 0; !done;)
@@ -82,7 +84,8 @@ __global__ void ring(const char* in, float* out, int chunk, int stages) {
           : "r"(bar + 8 * (k % stages)), "r"(k / stages & 1)
           : "memory");
     const auto* slot = reinterpret_cast<const float4*>(slots + k % stages * chunk);
-    for (int i = threadIdx.x; i < chunk / 16; i += blockDim.x) sum += sum_of(slot[i]);
+    for (int i = threadIdx.x; i < chunk / 16; i += blockDim.x)
+      sum += sum_of(slot[i]);
     __syncthreads();
     if (threadIdx.x == 0 && k + stages < mine) fetch(k + stages);
   }
@@ -174,7 +177,8 @@ int main() {
   for (const Way& way : ways) {
     cudaGraph_t graph;
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-    for (char* buffer : buffers) way.read(buffer);
+    for (char* buffer : buffers)
+      way.read(buffer);
     check(cudaStreamEndCapture(stream, &graph));
     check(cudaGraphInstantiate(&graphs.emplace_back(), graph, 0));
   }

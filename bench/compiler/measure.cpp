@@ -44,7 +44,8 @@ struct Time {
 Time time_of(const std::function<void()>& step, int repeats = 1) {
   const auto start = std::chrono::steady_clock::now();
   const double cpu = cpu_ms();
-  for (int i = 0; i < repeats; ++i) step();
+  for (int i = 0; i < repeats; ++i)
+    step();
   const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - start;
   return {passed.count() / repeats, (cpu_ms() - cpu) / repeats};
 }
@@ -95,7 +96,8 @@ struct Emulated {
 
   void run() {
     runtime::EmulatedBuffers buffers;
-    for (auto& [name, ones] : bytes) buffers[name] = ones;
+    for (auto& [name, ones] : bytes)
+      buffers[name] = ones;
     must(runtime::emulate(list, buffers));
   }
 };
@@ -123,7 +125,8 @@ void cuda(int samples) {
   const auto compile = [&](int i) {
     must(runtime::compile_cuda(fmt::format("{}// {}\n", source, i), "sm_90a"));
   };
-  for (int i = 0; i < samples; ++i) print("gemm.tile through NVRTC", time_of([&] { compile(i); }));
+  for (int i = 0; i < samples; ++i)
+    print("gemm.tile through NVRTC", time_of([&] { compile(i); }));
   for (int i = 0; i < samples; ++i)
     print("gemm.tile through NVRTC, from the cache", time_of([&] { compile(i); }));
 }
@@ -140,7 +143,8 @@ void emulation(int samples) {
           const std::string source = fmt::format("{}// {}\n", few.list.kernels[0].source, i);
           must(runtime::compile_shared_object(source, flags, "emulated", std::chrono::minutes(1)));
         }));
-  for (Emulated* one : {&few, &many, &whole}) one->run();  // compiled from here on
+  for (Emulated* one : {&few, &many, &whole})
+    one->run();  // compiled from here on
   for (int i = 0; i < samples; ++i) {
     const Time a = time_of([&] { few.run(); });
     const Time b = time_of([&] { many.run(); });

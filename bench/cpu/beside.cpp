@@ -81,10 +81,12 @@ struct Runner {
   // The median of `count` calls after untimed ones.
   Result<double> turn(int count) const {
     const auto start = std::chrono::steady_clock::now();
-    do WARPLOOM_CHECK(call());
+    do
+      WARPLOOM_CHECK(call());
     while (us_since(start) < kSettleUs);
     std::vector<double> times;
-    for (int i = 0; i < count; ++i) WARPLOOM_TRY(times.emplace_back(), once());
+    for (int i = 0; i < count; ++i)
+      WARPLOOM_TRY(times.emplace_back(), once());
     return runtime::median_interval(times).median_us;
   }
 
@@ -212,7 +214,8 @@ double distance(const std::vector<double>& ours, const std::vector<double>& thei
 // The fastest of what `offered` holds, and those that are close to it.
 Result<std::vector<Runner>> closest_of(std::vector<Runner> offered) {
   std::vector<double> times;
-  for (const Runner& one : offered) WARPLOOM_TRY(times.emplace_back(), one.turn(kFewestCalls));
+  for (const Runner& one : offered)
+    WARPLOOM_TRY(times.emplace_back(), one.turn(kFewestCalls));
   std::vector<Runner> kept;
   for (size_t i = 0; i < offered.size(); ++i)
     if (times[i] <= kClose * *std::ranges::min_element(times))
@@ -247,7 +250,8 @@ Result<std::vector<Runner>> references_of(Bench& bench, const Runner& ours) {
 }
 
 Status take_turns(std::vector<Runner>& runners, int pairs, double seconds) {
-  for (Runner& one : runners) WARPLOOM_CHECK(one.settle());
+  for (Runner& one : runners)
+    WARPLOOM_CHECK(one.settle());
   const auto start = std::chrono::steady_clock::now();
   for (int pair = 0;; ++pair) {
     const double spent_us = us_since(start);

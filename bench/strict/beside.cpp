@@ -57,7 +57,8 @@ Argument argument_of(const std::string& word, std::mt19937& random) {
   std::normal_distribution<float> normal;
   for (int set = 0; made.is_input && set < kSets; ++set) {
     std::vector<float>& values = made.sets.emplace_back(static_cast<size_t>(made.elements));
-    for (float& value : values) value = normal(random);
+    for (float& value : values)
+      value = normal(random);
   }
   return made;
 }
@@ -69,7 +70,8 @@ class Plain {
       : kernel_(kernel), blocks_(blocks), arguments_(arguments), cores_(Cores::allowed()) {
     for (const Argument& one : arguments)
       buffers_.push_back(wl::allocate_pages(static_cast<int64_t>(one.bytes())));
-    for (const auto& buffer : buffers_) addresses_.push_back(buffer.get());
+    for (const auto& buffer : buffers_)
+      addresses_.push_back(buffer.get());
     const auto most = static_cast<int64_t>(cores_.order.size());
     count_ = static_cast<int>(std::min(blocks, most));
     for (int thread = 1; thread < count_; ++thread)
@@ -82,7 +84,8 @@ class Plain {
       over_ = true;
     }
     woken_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    for (std::thread& thread : threads_)
+      thread.join();
   }
 
   Plain(const Plain&) = delete;
@@ -100,11 +103,13 @@ class Plain {
       ++round_;
     }
     woken_.notify_all();
-    while (arrived_ < count_ - 1) __builtin_ia32_pause();
+    while (arrived_ < count_ - 1)
+      __builtin_ia32_pause();
     const auto start = std::chrono::steady_clock::now();
     go_ = true;
     take_blocks();
-    while (finished_ < count_ - 1) __builtin_ia32_pause();
+    while (finished_ < count_ - 1)
+      __builtin_ia32_pause();
     const std::chrono::duration<double, std::micro> spent =
         std::chrono::steady_clock::now() - start;
     return spent.count();
@@ -148,7 +153,8 @@ class Plain {
         seen = round_;
       }
       ++arrived_;
-      while (!go_) __builtin_ia32_pause();
+      while (!go_)
+        __builtin_ia32_pause();
       take_blocks();
       ++finished_;
     }
@@ -226,7 +232,8 @@ Status compare(int argc, char** argv) {
   const int64_t blocks = std::atoll(argv[3]);
   std::mt19937 random(std::random_device{}());
   std::vector<Argument> arguments;
-  for (int i = 5; i < argc; ++i) arguments.push_back(argument_of(argv[i], random));
+  for (int i = 5; i < argc; ++i)
+    arguments.push_back(argument_of(argv[i], random));
   const LaunchList list = list_of(text, name, blocks, arguments);
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
   WARPLOOM_TRY(const Strict strict, strict_of(list, binary, arguments));

@@ -43,7 +43,8 @@ inline Interval median_interval(const double* values, size_t count, uint64_t see
   interval.median = median_of(drawn);
   std::vector<double> medians;
   for (size_t draw = 0; draw < kDraws; ++draw) {
-    for (double& value : drawn) value = values[drawn_index()];
+    for (double& value : drawn)
+      value = values[drawn_index()];
     medians.push_back(median_of(drawn));
   }
   std::sort(medians.begin(), medians.end());

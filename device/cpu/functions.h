@@ -87,7 +87,8 @@ WL_INLINE vf sqrt(vf a) {
 #if defined(WL_NATIVE)
   return (vf)WL_NATIVE(sqrt)((native)a);
 #else
-  for (long i = 0; i < kLanes; ++i) a[i] = __builtin_sqrtf(a[i]);
+  for (long i = 0; i < kLanes; ++i)
+    a[i] = __builtin_sqrtf(a[i]);
   return a;
 #endif
 }
@@ -308,7 +309,8 @@ WL_INLINE vf atan(vf x) {
 
 WL_INLINE vf fmod(vf a, vf b) {
   vf out;
-  for (long i = 0; i < kLanes; ++i) out[i] = __builtin_fmodf(a[i], b[i]);
+  for (long i = 0; i < kLanes; ++i)
+    out[i] = __builtin_fmodf(a[i], b[i]);
   return out;
 }
 
@@ -350,7 +352,8 @@ template <vf (*Combine)(vf, vf), int N> WL_INLINE float across(vf (&x)[N]) {
   WL_UNROLL
   for (int step = 1; step < N; step *= 2) {
     WL_UNROLL
-    for (int i = 0; i + step < N; i += 2 * step) x[i] = Combine(x[i], x[i + step]);
+    for (int i = 0; i + step < N; i += 2 * step)
+      x[i] = Combine(x[i], x[i + step]);
   }
   return across<Combine>(x[0]);
 }
@@ -361,7 +364,8 @@ WL_INLINE vf turned_sine(vf x, int turns) {
   typedef double vd __attribute__((vector_size(2 * WL_VECTOR_BYTES)));
   if (!(across<max>(abs(x)) < 0x1p20f)) {
     vf out;
-    for (long i = 0; i < kLanes; ++i) out[i] = turns ? __builtin_cosf(x[i]) : __builtin_sinf(x[i]);
+    for (long i = 0; i < kLanes; ++i)
+      out[i] = turns ? __builtin_cosf(x[i]) : __builtin_sinf(x[i]);
     return out;
   }
   const vd wide = __builtin_convertvector(x, vd);

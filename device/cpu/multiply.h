@@ -19,7 +19,8 @@ template <long N> inline constexpr int kVectorsOf = static_cast<int>((N + kLanes
 
 template <long N, class T> WL_INLINE void load_vectors(vf (&row)[kVectorsOf<N>], const T* from) {
   WL_UNROLL
-  for (int v = 0; v < N / kLanes; ++v) row[v] = load(from + v * kLanes);
+  for (int v = 0; v < N / kLanes; ++v)
+    row[v] = load(from + v * kLanes);
   if constexpr (constexpr long rest = N % kLanes; rest != 0)
     row[N / kLanes] = load_some(from + (N - rest), 0, rest, 0);
 }
@@ -36,7 +37,8 @@ WL_INLINE void multiply_tile(float* acc, const A* a, const B* b, long k) {
     for (int i = 0; i < M; ++i) {
       const vf x = splat(load_one(a + i * AM + p * AK));
       WL_UNROLL
-      for (int v = 0; v < kVectors; ++v) sum[i][v] = fma(x, row[v], sum[i][v]);
+      for (int v = 0; v < kVectors; ++v)
+        sum[i][v] = fma(x, row[v], sum[i][v]);
     }
   }
   WL_UNROLL

@@ -79,7 +79,8 @@ class Pool {
     stop_ = true;
     run_number_.fetch_add(1);
     run_number_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
+    for (std::thread& worker : workers_)
+      worker.join();
   }
 
   Pool(const Pool&) = delete;
@@ -90,7 +91,8 @@ class Pool {
   // Tasks 0 … count-1, in any order, each once, as task(index, worker).
   void run(int64_t count, const std::function<void(int64_t, int)>& task) {
     if (count == 1 || workers_.empty()) {
-      for (int64_t i = 0; i < count; ++i) task(i, 0);
+      for (int64_t i = 0; i < count; ++i)
+        task(i, 0);
       return;
     }
     if (count <= 0) return;
@@ -151,14 +153,16 @@ class Pool {
 
   void work(int worker) {
     for (int64_t begin; (begin = next_.fetch_add(chunk_, std::memory_order_relaxed)) < count_;)
-      for (int64_t i = begin; i < std::min(begin + chunk_, count_); ++i) (*task_)(i, worker);
+      for (int64_t i = begin; i < std::min(begin + chunk_, count_); ++i)
+        (*task_)(i, worker);
   }
 
   void serve(int worker) {
     for (uint32_t seen = 0; !stop_.load(std::memory_order_relaxed);) {
       const auto until = std::chrono::steady_clock::now() + kSpin;
       while (run_number_.load(std::memory_order_acquire) == seen) {
-        for (int i = 0; i < 32; ++i) __builtin_ia32_pause();
+        for (int i = 0; i < 32; ++i)
+          __builtin_ia32_pause();
         if (std::chrono::steady_clock::now() >= until)
           run_number_.wait(seen, std::memory_order_acquire);
       }

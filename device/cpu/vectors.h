@@ -67,7 +67,8 @@ WL_INLINE vf splat(float x) {
 
 WL_INLINE vf counted(long first) {  // first, first + 1, …
   vf x;
-  for (long i = 0; i < kLanes; ++i) x[i] = static_cast<float>(first + i);
+  for (long i = 0; i < kLanes; ++i)
+    x[i] = static_cast<float>(first + i);
   return x;
 }
 
@@ -91,7 +92,8 @@ WL_INLINE vf load(const f16* p) {
   return (vf)_mm256_cvtph_ps((__m128i) * reinterpret_cast<const vh_anywhere*>(p));
 #else
   vf out;
-  for (long i = 0; i < kLanes; ++i) out[i] = to_float(p[i]);
+  for (long i = 0; i < kLanes; ++i)
+    out[i] = to_float(p[i]);
   return out;
 #endif
 }
@@ -115,29 +117,34 @@ WL_INLINE void store(f16* p, vf x) {
 #elif WL_VECTOR_BYTES == 32 && defined(__F16C__)
   *reinterpret_cast<vh_anywhere*>(p) = (vh)_mm256_cvtps_ph((__m256)x, 0);
 #else
-  for (long i = 0; i < kLanes; ++i) p[i] = cast<f16>(x[i]);
+  for (long i = 0; i < kLanes; ++i)
+    p[i] = cast<f16>(x[i]);
 #endif
 }
 
 // Floats of 8 bits, one after another: beyond the largest they saturate.
 WL_INLINE vf load(const e4m3* p) {
   vf out;
-  for (long i = 0; i < kLanes; ++i) out[i] = to_float(p[i]);
+  for (long i = 0; i < kLanes; ++i)
+    out[i] = to_float(p[i]);
   return out;
 }
 
 WL_INLINE vf load(const e5m2* p) {
   vf out;
-  for (long i = 0; i < kLanes; ++i) out[i] = to_float(p[i]);
+  for (long i = 0; i < kLanes; ++i)
+    out[i] = to_float(p[i]);
   return out;
 }
 
 WL_INLINE void store(e4m3* p, vf x) {
-  for (long i = 0; i < kLanes; ++i) p[i] = cast<e4m3>(x[i]);
+  for (long i = 0; i < kLanes; ++i)
+    p[i] = cast<e4m3>(x[i]);
 }
 
 WL_INLINE void store(e5m2* p, vf x) {
-  for (long i = 0; i < kLanes; ++i) p[i] = cast<e5m2>(x[i]);
+  for (long i = 0; i < kLanes; ++i)
+    p[i] = cast<e5m2>(x[i]);
 }
 
 // Integers, which are exact in a float below 2^24, stored towards zero and saturating; truth values
@@ -171,7 +178,8 @@ template <class T> WL_INLINE void store_first(T* p, vf x, long n) {
   if (n == kLanes) return store(p, x);
   T part[kLanes];
   store(part, x);
-  for (long i = 0; i < n; ++i) p[i] = part[i];
+  for (long i = 0; i < n; ++i)
+    p[i] = part[i];
 }
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
 WL_INLINE __mmask16 lanes_between(long begin, long end) {
@@ -201,7 +209,8 @@ template <class T> WL_INLINE vf load_some(const T* p, long begin, long end, floa
   }
 #endif
   T part[kLanes] = {};
-  for (long i = begin; i < end; ++i) part[i] = p[i];
+  for (long i = begin; i < end; ++i)
+    part[i] = p[i];
   vf out = load(part);
   for (long i = 0; i < kLanes; ++i)
     if (i < begin || i >= end) out[i] = fill;

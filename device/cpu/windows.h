@@ -25,13 +25,15 @@ template <int R, int V, long Step, long Panel>
 WL_INLINE void add_terms(vf (&c)[R][V], const float* a, const float*& b, Walk<>) {
   vf row[V];
   WL_UNROLL
-  for (int v = 0; v < V; ++v) row[v] = load(b + v * kLanes);
+  for (int v = 0; v < V; ++v)
+    row[v] = load(b + v * kLanes);
   b += Panel;
   WL_UNROLL
   for (int i = 0; i < R; ++i) {
     const vf x = splat(a[i * Step]);
     WL_UNROLL
-    for (int v = 0; v < V; ++v) c[i][v] = fma(x, row[v], c[i][v]);
+    for (int v = 0; v < V; ++v)
+      c[i][v] = fma(x, row[v], c[i][v]);
   }
 }
 
@@ -50,10 +52,12 @@ WL_INLINE void window_block(float* acc, const float* a, const float* b, bool beg
   add_terms<R, V, Step, Panel>(c, a, b, Depth{});
   if (!begins) {
     WL_UNROLL
-    for (int i = 0; i < R * V; ++i) c[i / V][i % V] += load(acc + i / V * P + i % V * kLanes);
+    for (int i = 0; i < R * V; ++i)
+      c[i / V][i % V] += load(acc + i / V * P + i % V * kLanes);
   }
   WL_UNROLL
-  for (int i = 0; i < R * V; ++i) store(acc + i / V * P + i % V * kLanes, c[i / V][i % V]);
+  for (int i = 0; i < R * V; ++i)
+    store(acc + i / V * P + i % V * kLanes, c[i / V][i % V]);
 }
 
 // The rows along the last loop in blocks of R, the last of which may be smaller; those along the
@@ -110,7 +114,8 @@ inline void store_transposed(To* dst, long dst_stride, const float* src, long sr
       To* const to = dst + c * dst_stride + r;
       if (high == kLanes && c + kLanes <= cols) {
         WL_UNROLL
-        for (long i = 0; i < kLanes; ++i) store(to + i * dst_stride, block[i]);
+        for (long i = 0; i < kLanes; ++i)
+          store(to + i * dst_stride, block[i]);
       } else {
         for (long i = 0; i < min(cols - c, kLanes); ++i)
           store_first(to + i * dst_stride, block[i], high);

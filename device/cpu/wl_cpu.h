@@ -84,7 +84,8 @@ WL_INLINE void stream_run(float* dst, const float* src, long count) {
   const long head = min(-beyond & (kLanes - 1), count);
   store_first(dst, load_some(src, 0, head, 0), head);
   long i = head;
-  for (; i + kLanes <= count; i += kLanes) stream(dst + i, load(src + i));
+  for (; i + kLanes <= count; i += kLanes)
+    stream(dst + i, load(src + i));
   const long rest = count - i;
   store_first(dst + i, load_some(src + i, 0, rest, 0), rest);
 }
@@ -95,7 +96,8 @@ inline constexpr long kPrefetchBytes = 8192;  // how far ahead
 
 template <long Cols, bool Back = false, class T> WL_INLINE void prefetch(const T* p) {
   const char* line = reinterpret_cast<const char*>(p) + (Back ? -kPrefetchBytes : kPrefetchBytes);
-  for (long i = 0; i < Cols * static_cast<long>(sizeof(T)); i += 64) __builtin_prefetch(line + i);
+  for (long i = 0; i < Cols * static_cast<long>(sizeof(T)); i += 64)
+    __builtin_prefetch(line + i);
 }
 
 // One element, and all elements of a buffer as they are after a store in T.
@@ -108,7 +110,8 @@ template <class T> WL_INLINE void store_one(T* p, float x) {
 }
 
 template <class T> inline void round_all(float* p, long count) {
-  for (long i = 0; i < count; i += kLanes) store(p + i, rounded<T>(load(p + i)));
+  for (long i = 0; i < count; i += kLanes)
+    store(p + i, rounded<T>(load(p + i)));
 }
 
 template <long... I>
@@ -139,7 +142,8 @@ WL_INLINE vf load_row_at(const From* row, long v, long begin, long end, float fi
     return evens_and_odds(evens, odds, lane_numbers{});
   }
   vf out = splat(fill);
-  for (long i = low; i < high; ++i) out[i] = load_one(from + i * Step);
+  for (long i = low; i < high; ++i)
+    out[i] = load_one(from + i * Step);
   return out;
 }
 
@@ -177,7 +181,8 @@ WL_INLINE void pack_panels(float* dst, const From* src, long src_stride) {
   for (long r = 0; r < Rows; ++r) {
     const From* const from = src + r * src_stride;
     float* const to = dst + r * P;
-    for (long c = 0; c < whole; c += P) copy_rows<1, P>(to + c * Rows, 0, from + c, 0);
+    for (long c = 0; c < whole; c += P)
+      copy_rows<1, P>(to + c * Rows, 0, from + c, 0);
     if constexpr (whole < Cols) copy_rows<1, Cols - whole>(to + whole * Rows, 0, from + whole, 0);
   }
 }
@@ -221,7 +226,8 @@ template <long Rows, long Cols, bool Streaming>
 WL_INLINE void copy_transposed(float* dst, long dst_stride, const float* src, long src_stride) {
   constexpr long line = Streaming && kLanes < 16 ? 16 : kLanes;  // floats
   for (long r = 0; r < Rows; r += line)
-    for (long c = 0; c < Cols; c += kLanes) WL_UNROLL
+    for (long c = 0; c < Cols; c += kLanes)
+      WL_UNROLL
   for (long part = 0; part < line; part += kLanes) {
     const float* const from = src + (r + part) * src_stride + c;
     float* const to = dst + c * dst_stride + r + part;
@@ -255,20 +261,24 @@ inline void pack_transposed(float* dst, const From* src, long src_stride, long r
       vf block[kLanes];
       if (whole) {
         WL_UNROLL
-        for (long i = 0; i < kLanes; ++i) block[i] = load(src + (r + i) * src_stride + c);
+        for (long i = 0; i < kLanes; ++i)
+          block[i] = load(src + (r + i) * src_stride + c);
       } else {
         float part[kLanes * kLanes];
         const Box here = {box.row_begin - r, box.row_end - r, box.col_begin - c, box.col_end - c};
         load_rows(part, kLanes, src + r * src_stride + c, src_stride, kLanes, kLanes, here, fill);
-        for (long i = 0; i < kLanes; ++i) block[i] = load(part + i * kLanes);
+        for (long i = 0; i < kLanes; ++i)
+          block[i] = load(part + i * kLanes);
       }
       transpose(block);
       float* to = dst + r / panel * panel * cols + r % panel + c * panel;
       if (c + kLanes <= cols) {
         WL_UNROLL
-        for (long i = 0; i < kLanes; ++i) store(to + i * panel, block[i]);
+        for (long i = 0; i < kLanes; ++i)
+          store(to + i * panel, block[i]);
       } else {
-        for (long i = 0; i < cols - c; ++i) store(to + i * panel, block[i]);
+        for (long i = 0; i < cols - c; ++i)
+          store(to + i * panel, block[i]);
       }
     }
 }

@@ -36,7 +36,8 @@ class Banks {
         for (int b = 0; b < bytes && lanes >> l & 1; b += 4)
           words.insert((addr[l] + static_cast<unsigned>(b)) / 4);
       int in_bank[32] = {};
-      for (const unsigned word : words) ++in_bank[word % 32];
+      for (const unsigned word : words)
+        ++in_bank[word % 32];
       u.wavefronts += *std::max_element(in_bank, in_bank + 32);
       u.least += static_cast<int64_t>((words.size() + 31) / 32);
     }
@@ -45,7 +46,8 @@ class Banks {
   // The warps are done: what lacks lanes was executed by a part of a warp.
   void finish() {
     for (const auto& [key, line] : lines_)
-      for (const Row& row : line.rows) instruction(row.addr, row.lanes, line.bytes, key.second);
+      for (const Row& row : line.rows)
+        instruction(row.addr, row.lanes, line.bytes, key.second);
     lines_.clear();
   }
 

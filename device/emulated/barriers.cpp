@@ -38,7 +38,8 @@ void barrier(int id, int threads) {
   }
   if (b.pending == 1 && !b.everyone) {  // the last
     std::map<Warp*, int> lanes = {{t.warp, 1}};
-    for (const Thread* waiter : b.waiters) ++lanes[waiter->warp];
+    for (const Thread* waiter : b.waiters)
+      ++lanes[waiter->warp];
     for (const auto& [warp, count] : lanes)
       if (count % 32)
         machine->hazard_beside(b.init_line, "barrier", "barrier {} was reached by a part of a warp",
@@ -52,7 +53,8 @@ void sync_warp(Site) {
   machine->release(t.warp->clock, t);
   if (machine->meet("sync_warp")) {
     const Clock done = t.warp->clock.take();
-    for (int i = 0; i < t.warp->size; ++i) t.warp->lane[i]->base = done;
+    for (int i = 0; i < t.warp->size; ++i)
+      t.warp->lane[i]->base = done;
     machine->part(*t.warp);
   }
 }
@@ -68,7 +70,8 @@ bool Machine::meet(const char* what, RegisterRun a, RegisterRun b, RegisterRun c
   } else if (w.what != what || w.line != self->line) {
     hazard_beside(w.line, "divergence", "lanes of a warp are at {} and at {} at the same time",
                   what, w.what);
-    for (;;) suspend("a warp that has diverged");  // nobody wakes it: the deadlock report follows
+    for (;;)
+      suspend("a warp that has diverged");  // nobody wakes it: the deadlock report follows
   }
   w.argument[t.self.thread & 31] = {{a, b, c}, value};
   if (++w.arrived == w.size) return true;
@@ -77,7 +80,8 @@ bool Machine::meet(const char* what, RegisterRun a, RegisterRun b, RegisterRun c
 }
 
 void Machine::part(Warp& w) {
-  for (auto i = w.waiting.rbegin(); i != w.waiting.rend(); ++i) wake(*i, true);
+  for (auto i = w.waiting.rbegin(); i != w.waiting.rend(); ++i)
+    wake(*i, true);
   w.waiting.clear();
   w.arrived = 0;
 }

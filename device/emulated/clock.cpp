@@ -9,7 +9,8 @@ namespace wl::emu {
 namespace {
 __attribute__((target_clones("avx2", "default"))) void raise_to(Epoch* dst, const Epoch* src,
                                                                 size_t n) {
-  for (size_t i = 0; i < n; ++i) dst[i] = dst[i] > src[i] ? dst[i] : src[i];
+  for (size_t i = 0; i < n; ++i)
+    dst[i] = dst[i] > src[i] ? dst[i] : src[i];
 }
 
 // Lately made. Threads that know the same so go on sharing one clock, though others act between

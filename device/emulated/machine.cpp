@@ -90,7 +90,8 @@ void Machine::start_wave(int first, int clusters) {
   const int columns = launch_.grid[0] / cl[0];
   const int rows = launch_.grid[1] / cl[1];
   actors_.clear();
-  for (Thread& t : threads_) idle_fibers.push_back(std::move(t.fiber));
+  for (Thread& t : threads_)
+    idle_fibers.push_back(std::move(t.fiber));
   threads_.clear();
   ready_.clear();
   flags.clear();
@@ -143,10 +144,12 @@ void Machine::start_wave(int first, int clusters) {
   // Warps start in random order; lanes of a warp together.
   std::vector<Warp*> order;
   for (Cta& cta : ctas)
-    for (Warp& w : cta.warps) order.push_back(&w);
+    for (Warp& w : cta.warps)
+      order.push_back(&w);
   random_.shuffle(order);
   for (Warp* w : order)
-    for (int i = 0; i < w->size; ++i) wake(w->lane[i]);
+    for (int i = 0; i < w->size; ++i)
+      wake(w->lane[i]);
   ++wave_;
 }
 

@@ -202,7 +202,8 @@ class Machine {
   }
 
   void wake_all(std::vector<Thread*>& waiting) {
-    for (Thread* waiter : std::exchange(waiting, {})) wake(waiter);
+    for (Thread* waiter : std::exchange(waiting, {}))
+      wake(waiter);
   }
 
   bool chance(unsigned one_in) { return next_random() % one_in == 0; }

@@ -21,10 +21,13 @@ inline __attribute__((always_inline)) void accumulate(float* __restrict c,
                                                       const float* __restrict a,
                                                       const float* __restrict b, int n, int k) {
   float s[W];
-  for (int i = 0; i < W; ++i) s[i] = c[i];
+  for (int i = 0; i < W; ++i)
+    s[i] = c[i];
   for (int q = 0; q < k; ++q)
-    for (int i = 0; i < W; ++i) s[i] += a[q] * b[q * n + i];
-  for (int i = 0; i < W; ++i) c[i] = s[i];
+    for (int i = 0; i < W; ++i)
+      s[i] += a[q] * b[q * n + i];
+  for (int i = 0; i < W; ++i)
+    c[i] = s[i];
 }
 }  // namespace
 
@@ -36,7 +39,8 @@ void decode(Element e, const void* data, int count, float* out) {
                               Dtype::e4m3, Dtype::e5m2, Dtype::i8};
   double wide[16];
   warploom::load_run(kTypes[static_cast<int>(e)], data, 0, 1, count, wide);
-  for (int i = 0; i < count; ++i) out[i] = static_cast<float>(wide[i]);
+  for (int i = 0; i < count; ++i)
+    out[i] = static_cast<float>(wide[i]);
   for (int i = 0; e == Element::tf32 && i < count; ++i)
     out[i] = float_of(bits_of(out[i]) & 0xffffe000u);
 }
@@ -60,9 +64,12 @@ __attribute__((target_clones("avx2", "default"))) void accumulate_row(float* __r
                                                                       const float* __restrict b,
                                                                       int n, int k) {
   int j = 0;
-  for (; j + 64 <= n; j += 64) accumulate<64>(c + j, a, b + j, n, k);
-  for (; j + 32 <= n; j += 32) accumulate<32>(c + j, a, b + j, n, k);
-  for (; j < n; j += 8) accumulate<8>(c + j, a, b + j, n, k);
+  for (; j + 64 <= n; j += 64)
+    accumulate<64>(c + j, a, b + j, n, k);
+  for (; j + 32 <= n; j += 32)
+    accumulate<32>(c + j, a, b + j, n, k);
+  for (; j < n; j += 8)
+    accumulate<8>(c + j, a, b + j, n, k);
 }
 
 // ldmatrix and stmatrix: lane 8m + r names row r of matrix m; each lane holds two neighbouring
@@ -74,7 +81,8 @@ void move_matrix(RegisterRun registers, unsigned addr, int count, bool transpose
   Warp& w = *me().warp;
   if (machine->launch().options.banks) {
     unsigned rows[32];
-    for (int l = 0; l < 32; ++l) rows[l] = w.argument[l].value;
+    for (int l = 0; l < 32; ++l)
+      rows[l] = w.argument[l].value;
     const auto addressing = static_cast<uint32_t>((1ull << 8 * count) - 1);
     machine->banks.instruction(rows, addressing, 16, self->line);
   }
@@ -114,24 +122,29 @@ int step_of(int k) {
 // apart, in two steps, and that sum is added as an fp32 number.
 void multiply_fragments(Element type, float* c, const float* a, const float* b, int k) {
   if (type == Element::int8) {
-    for (int i = 0; i < 16; ++i) accumulate_row(c + 8 * i, a + k * i, b, 8, k);
+    for (int i = 0; i < 16; ++i)
+      accumulate_row(c + 8 * i, a + k * i, b, 8, k);
     return;
   }
   const CoreSum how = core_sum_of(type, false);
   if (bytes_of(type) > 1) {
     const CoreFactor factor(b, k, 8);
-    for (int i = 0; i < 16; ++i) factor.add_row(how, c + 8 * i, a + k * i);
+    for (int i = 0; i < 16; ++i)
+      factor.add_row(how, c + 8 * i, a + k * i);
     return;
   }
   float steps_of_b[32 * 8];
-  for (int q = 0; q < k; ++q) std::copy_n(b + 8 * q, 8, steps_of_b + 8 * step_of(q));
+  for (int q = 0; q < k; ++q)
+    std::copy_n(b + 8 * q, 8, steps_of_b + 8 * step_of(q));
   const CoreFactor factor(steps_of_b, k, 8);
   for (int i = 0; i < 16; ++i) {
     float steps_of_a[32];
     float sum[8] = {};
-    for (int q = 0; q < k; ++q) steps_of_a[step_of(q)] = a[k * i + q];
+    for (int q = 0; q < k; ++q)
+      steps_of_a[step_of(q)] = a[k * i + q];
     factor.add_row(how, sum, steps_of_a);
-    for (int j = 0; j < 8; ++j) c[8 * i + j] += sum[j];
+    for (int j = 0; j < 8; ++j)
+      c[8 * i + j] += sum[j];
   }
 }
 }  // namespace
@@ -176,8 +189,10 @@ unsigned shuffle(unsigned bits, int lane) {
   RegisterRun source{nullptr, nullptr, lane, 0};
   if (machine->meet("shfl", source, {}, {}, bits)) {
     unsigned out[32];
-    for (int l = 0; l < w.size; ++l) out[l] = w.argument[w.argument[l].r[0].at].value;
-    for (int l = 0; l < w.size; ++l) w.argument[l].value = out[l];
+    for (int l = 0; l < w.size; ++l)
+      out[l] = w.argument[w.argument[l].r[0].at].value;
+    for (int l = 0; l < w.size; ++l)
+      w.argument[l].value = out[l];
     machine->part(w);
   }
   return w.argument[mine].value;

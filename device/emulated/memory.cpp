@@ -157,7 +157,8 @@ void Machine::touch(Shadow& shadow, size_t at, int bytes, bool write, const View
                              : shadow.read(cell, bytes_touched, view, by);
     if (write && !all && next % 16 == 0 && next - begin >= 16) shadow.unite(at / 16);
     if (!found.conflict) continue;
-    for (int cells = all ? 4 : 1; cells; --cells) tell_conflict(found, by, write, at, what);
+    for (int cells = all ? 4 : 1; cells; --cells)
+      tell_conflict(found, by, write, at, what);
   }
 }
 
@@ -288,7 +289,8 @@ void signal_flag(int* p, int n, Site) {
 
 void wait_flag(const int* p, int least, Site) {
   if (!machine->find(p, 4, false, "wait_flag")) return;
-  while (*p < least) machine->suspend("wait_flag", &machine->flag_waiters);
+  while (*p < least)
+    machine->suspend("wait_flag", &machine->flag_waiters);
   while (machine->chance(2)) {  // a signal is seen at some later time
     machine->wake(&me());
     machine->suspend("wait_flag");
@@ -309,7 +311,8 @@ void Groups::add(std::function<void()> carry_out) {
 
 void Groups::flush(Epoch up_to) {
   auto op = ops.begin();
-  for (; op != ops.end() && op->group <= up_to; ++op) op->carry_out();
+  for (; op != ops.end() && op->group <= up_to; ++op)
+    op->carry_out();
   ops.erase(ops.begin(), op);
 }
 

@@ -108,10 +108,13 @@ class Shadow {
         report(was_write ? kUnfenced : kUnfencedRead, a);
       a.mask = static_cast<uint8_t>(a.mask & ~mask);
     };
-    for (Access& w : c.write) replace(w, true);
-    for (Access& r : c.read) replace(r, false);
+    for (Access& w : c.write)
+      replace(w, true);
+    for (Access& r : c.read)
+      replace(r, false);
     if (c.more) {
-      for (Access& r : more_[c.more]) replace(r, false);
+      for (Access& r : more_[c.more])
+        replace(r, false);
       std::erase_if(more_[c.more], [](const Access& r) { return !r.mask; });
     }
     if (c.barrier) report(kBarrier, {});

@@ -19,7 +19,8 @@ namespace wl::emu {
 namespace {
 int box_bytes(const TensorMap& m) {
   int64_t n = m.element_bytes;
-  for (int d = 0; d < m.rank; ++d) n *= m.box[d];
+  for (int d = 0; d < m.rank; ++d)
+    n *= m.box[d];
   return static_cast<int>(std::min<int64_t>(n, 1 << 30));  // more than any block has
 }
 
@@ -76,7 +77,8 @@ void for_each_piece(const TensorMap& m, unsigned smem, const Coordinates& c, con
     }
     offset += static_cast<unsigned>(inner);
     int d = 1;
-    while (d < m.rank && ++at[d] == m.box[d]) at[d++] = 0;
+    while (d < m.rank && ++at[d] == m.box[d])
+      at[d++] = 0;
     if (d >= m.rank) return;
   }
 }
@@ -85,7 +87,8 @@ void for_each_piece(const TensorMap& m, unsigned smem, const Coordinates& c, con
 bool touch_box(const TensorMap& m, unsigned smem, const Coordinates& c, bool write,
                const Access& by, bool combine, const char* what) {
   int64_t bytes = m.dims[0] * m.element_bytes;
-  for (int d = 1; d < m.rank; ++d) bytes += (m.dims[d] - 1) * m.strides[d];
+  for (int d = 1; d < m.rank; ++d)
+    bytes += (m.dims[d] - 1) * m.strides[d];
   const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 0));
   GlobalRange* g = machine->find(m.base, size, write, what);
   if (g == nullptr || g->shadow.empty()) return g != nullptr;
@@ -208,6 +211,7 @@ void bulk_wait(int n, bool read) {
 // the async proxy.
 void fence_async_shared(Site) {
   Thread& t = me();
-  for (Private& p : t.own) p.fenced = p.known;
+  for (Private& p : t.own)
+    p.fenced = p.known;
 }
 }  // namespace wl::emu

@@ -48,7 +48,8 @@ double cut_to(double sum, int fraction) {
 float add_to_one(const Terms& t, float c) {
   double sum = c;
   if (!all_finite(t, c)) {
-    for (int q = 0; q < t.count; ++q) sum += static_cast<double>(t.a[q]) * t.b[q * t.n];
+    for (int q = 0; q < t.count; ++q)
+      sum += static_cast<double>(t.a[q]) * t.b[q * t.n];
     return static_cast<float>(sum);
   }
   int most = INT_MIN;
@@ -70,7 +71,8 @@ float add_to_one(const Terms& t, float c) {
 template <int W>
 inline __attribute__((always_inline)) bool add_to_columns(const Terms& t, float* __restrict c) {
   float most[W];
-  for (int i = 0; i < W; ++i) most[i] = power_of(c[i]);
+  for (int i = 0; i < W; ++i)
+    most[i] = power_of(c[i]);
   for (int q = 0; q < t.count; ++q)
     for (int i = 0; i < W; ++i) {
       const float power = t.a_powers[q] * t.b_powers[q * t.n + i];
@@ -91,9 +93,11 @@ inline __attribute__((always_inline)) bool add_to_columns(const Terms& t, float*
   }
   const int half = std::min(t.count, kHalf);
   for (int q = 0; q < half; ++q)
-    for (int i = 0; i < W; ++i) first[i] += static_cast<int>(t.a[q] * t.b[q * t.n + i] * scale[i]);
+    for (int i = 0; i < W; ++i)
+      first[i] += static_cast<int>(t.a[q] * t.b[q * t.n + i] * scale[i]);
   for (int q = half; q < t.count; ++q)
-    for (int i = 0; i < W; ++i) rest[i] += static_cast<int>(t.a[q] * t.b[q * t.n + i] * scale[i]);
+    for (int i = 0; i < W; ++i)
+      rest[i] += static_cast<int>(t.a[q] * t.b[q * t.n + i] * scale[i]);
   const uint64_t kept = ~uint64_t{0} << (52 - t.how.fraction);
   for (int i = 0; i < W; ++i) {
     const double sum = (static_cast<double>(first[i]) + rest[i]) * most[i] / digits;
@@ -123,8 +127,10 @@ __attribute__((target_clones("avx2", "default"))) void add_terms(const Terms& te
 }  // namespace
 
 CoreFactor::CoreFactor(const float* b, int k, int n) : b_(b), k_(k), n_(n), finite_(true) {
-  for (int i = 0; i < k * n; ++i) powers_[i] = power_of(b[i]);
-  for (int i = 0; i < k * n; ++i) finite_ = finite_ && powers_[i] < kInfinity;
+  for (int i = 0; i < k * n; ++i)
+    powers_[i] = power_of(b[i]);
+  for (int i = 0; i < k * n; ++i)
+    finite_ = finite_ && powers_[i] < kInfinity;
 }
 
 void CoreFactor::add_row(const CoreSum& how, float* c, const float* a) const {

@@ -119,7 +119,8 @@ void for_each_of_row(const WgmmaOp& op, int first, int half, float* row, const a
   for (int q = 0; q < 4; ++q) {
     float* const sums = static_cast<float*>(op.acc[first + q].data) + half;
     for (int j = 0; j < op.op.n / 8; ++j)
-      for (int e = 0; e < 2; ++e) f(sums + 4 * j + e, row[8 * j + 2 * q + e]);
+      for (int e = 0; e < 2; ++e)
+        f(sums + 4 * j + e, row[8 * j + 2 * q + e]);
   }
 }
 
@@ -216,7 +217,8 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   t.wgmma_open = true;
   t.wgmma_line = self->line;
   const uint64_t number = t.wgmma_ops++;
-  while (g.first + g.ops.size() <= number) g.ops.emplace_back();
+  while (g.first + g.ops.size() <= number)
+    g.ops.emplace_back();
   WgmmaOp& op = g.ops[number - g.first];
   if (op.here == 0) {
     op.op = w;
@@ -224,7 +226,8 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
     op.line = self->line;
   } else if (op.op != w || op.group != group || op.line != self->line) {
     machine->hazard_beside(op.line, "divergence", "threads of a warpgroup disagree about a wgmma");
-    for (;;) machine->suspend("a warpgroup that has diverged");
+    for (;;)
+      machine->suspend("a warpgroup that has diverged");
   }
   bool* const filled = acc.state ? acc.state->filled + acc.at : nullptr;
   int held = 0;  // lend() reports the rest

@@ -61,7 +61,8 @@ WL_FN void signal_flag(int* p, int n) {
 // engine too.
 WL_FN void wait_flag(const int* p, int least) {
   int seen;
-  do asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(seen) : "l"(p) : "memory");
+  do
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(seen) : "l"(p) : "memory");
   while (seen < least);
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.global;" ::: "memory");

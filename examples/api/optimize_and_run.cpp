@@ -22,7 +22,8 @@ int main(int argc, char** argv) try {
     addresses.push_back(memory.back().get());
     if (tensor.is_output) continue;
     auto* values = static_cast<float*>(addresses.back());
-    for (std::size_t i = 0; i < tensor.bytes / sizeof(float); ++i) values[i] = 1;
+    for (std::size_t i = 0; i < tensor.bytes / sizeof(float); ++i)
+      values[i] = 1;
   }
   bundle.run(addresses);
   std::printf("first element %g\n", static_cast<double>(*static_cast<float*>(addresses.back())));

@@ -66,7 +66,8 @@ Status command(const char* const* arguments, std::string& printed) {
     return fail({ErrorCode::kFileMissing, "the program warploom is not found", "PATH",
                  "the installed program", "",
                  "install it beside the library, or set WARPLOOM_PROGRAM to its path"});
-  while (*arguments) argv.emplace_back(*arguments++);
+  while (*arguments)
+    argv.emplace_back(*arguments++);
   argv.emplace_back("--json");
   WARPLOOM_TRY(ProcessResult result, run_process(argv, {.time = std::chrono::hours(24),
                                                         .output_bytes = size_t{1} << 30}));

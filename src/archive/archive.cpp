@@ -28,7 +28,8 @@ constexpr std::array kWrong = {ErrorCode::kCandidateWrong, ErrorCode::kCandidate
 // (Archive::record says the rule).
 std::string what_stands() {
   std::vector<std::string> codes;
-  for (const ErrorCode code : kWrong) codes.push_back(fmt::format("'{}'", code_text(code)));
+  for (const ErrorCode code : kWrong)
+    codes.push_back(fmt::format("'{}'", code_text(code)));
   const auto is_wrong = [&](const char* row) {
     return fmt::format("coalesce({} ->> 'error_code', '') IN ({})", row, fmt::join(codes, ", "));
   };
@@ -123,7 +124,8 @@ Result<std::vector<double>> Archive::seconds(const char* column, const char* tab
                   column, table);
   WARPLOOM_TRY(const auto rows, run(sql, {problem}));
   std::vector<double> out;
-  for (const std::string& row : rows) out.push_back(std::strtod(row.c_str(), nullptr));
+  for (const std::string& row : rows)
+    out.push_back(std::strtod(row.c_str(), nullptr));
   return out;
 }
 

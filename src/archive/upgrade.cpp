@@ -28,7 +28,8 @@ Status Archive::move_to_new_tables(int64_t from) const {
   for (const char* table : kTables)
     WARPLOOM_CHECK(execute(fmt::format("ALTER TABLE {0} RENAME TO old_{0}", table)));
   WARPLOOM_CHECK(execute(resource("archive/schema.sql")));
-  for (const char* table : kTables) WARPLOOM_CHECK(upgrade_table(table, from));
+  for (const char* table : kTables)
+    WARPLOOM_CHECK(upgrade_table(table, from));
   for (const char* table : {"candidates", "runs", "problems"})  // who refers to others first
     WARPLOOM_CHECK(execute(fmt::format("DROP TABLE old_{}", table)));
   return execute(fmt::format("PRAGMA user_version={}", kVersion));

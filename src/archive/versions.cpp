@@ -29,7 +29,8 @@ void null_if_negative(json& record, const char* key) {
 
 void upgrade_verdict(json& verdict) {
   if (!verdict.is_object()) return;
-  for (const char* key : kTimes) null_unless_above_nought(verdict, key);
+  for (const char* key : kTimes)
+    null_unless_above_nought(verdict, key);
   null_if_negative(verdict, "reference_error");
   const auto evidence = verdict.find("evidence");
   if (evidence == verdict.end() || !evidence->is_array()) return;
@@ -46,11 +47,13 @@ json upgraded_candidate(json record) {
     record[key] = beside && verdict.contains(key) ? verdict[key] : json();
   for (const char* key : {"speedup", "speedup_low", "speedup_high", "machine"})
     record[key] = nullptr;
-  for (const char* key : kTimes) null_unless_above_nought(record, key);
+  for (const char* key : kTimes)
+    null_unless_above_nought(record, key);
   bool judged = false;
   if (verdict.is_object()) judged = !verdict.value("evidence", json::array()).empty();
   if (!judged)
-    for (const char* key : {"error", "max_error"}) null_unless_above_nought(record, key);
+    for (const char* key : {"error", "max_error"})
+      null_unless_above_nought(record, key);
   return record;
 }
 

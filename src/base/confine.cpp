@@ -68,8 +68,10 @@ int ruleset_of(const Confinement& confinement) {
   if (version >= 6) size = 24;
   const auto rules = as_int(::syscall(SYS_landlock_create_ruleset, &wanted, size, 0));
   if (rules < 0) return -1;
-  for (const auto& path : confinement.readable) allow(rules, path, kReads);
-  for (const auto& path : confinement.writable) allow(rules, path, all_rights() & ~kNever);
+  for (const auto& path : confinement.readable)
+    allow(rules, path, kReads);
+  for (const auto& path : confinement.writable)
+    allow(rules, path, all_rights() & ~kNever);
   return rules;
 }
 

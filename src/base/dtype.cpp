@@ -114,7 +114,8 @@ void run(const void* data, int64_t offset, int64_t stride, int64_t count, double
     std::memcpy(&value, at + i * kSize, sizeof value);
     return decode(value);
   };
-  for (int64_t i = 0; i < count; ++i) to[i] = load(stride == 1 ? i : i * stride);
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = load(stride == 1 ? i : i * stride);
 }
 
 // Every value of a coded format, by its bits.

@@ -48,7 +48,8 @@ int edit_distance(std::string_view a, std::string_view b, int most) {
   std::vector<int> before_last(b.size() + 1);
   std::vector<int> last(b.size() + 1);
   std::vector<int> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) last[j] = as_int(j);
+  for (size_t j = 0; j <= b.size(); ++j)
+    last[j] = as_int(j);
   for (size_t i = 1; i <= a.size(); ++i) {
     row[0] = as_int(i);
     for (size_t j = 1; j <= b.size(); ++j) {

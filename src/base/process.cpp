@@ -41,7 +41,8 @@ void end_processes_with(const std::atomic<bool>* flag) {
 Result<int> start_process(const std::vector<std::string>& argv,
                           const std::function<void()>& prepare) {
   std::vector<char*> raw;
-  for (const auto& arg : argv) raw.push_back(const_cast<char*>(arg.c_str()));
+  for (const auto& arg : argv)
+    raw.push_back(const_cast<char*>(arg.c_str()));
   raw.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();

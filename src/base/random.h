@@ -34,7 +34,8 @@ class Random {
   }
 
   void shuffle(auto& list) {
-    for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[below(i)]);
+    for (size_t i = list.size(); i > 1; --i)
+      std::swap(list[i - 1], list[below(i)]);
   }
 
   void skip(uint64_t numbers) { state_ += numbers * kStep; }

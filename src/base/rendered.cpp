@@ -16,13 +16,15 @@ mustache::data data_of(const json& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_object()) {
     mustache::object object;
-    for (const auto& [key, inside] : value.items()) object.emplace(key, data_of(inside));
+    for (const auto& [key, inside] : value.items())
+      object.emplace(key, data_of(inside));
     return object;
   }
   if (value == "") return false;
   if (!value.is_array()) return words(value);
   mustache::list list;
-  for (const auto& element : value) list.push_back(data_of(element));
+  for (const auto& element : value)
+    list.push_back(data_of(element));
   return list;
 }
 

@@ -29,7 +29,8 @@ bool contains(const List& list, const Key& key, Member member = {}) {
 template <class List, class Text = std::identity>
 std::string listed(const List& list, Text text = {}, std::string_view between = ", ") {
   std::string out;
-  for (const auto& one : list) out.append(std::invoke(text, one)).append(between);
+  for (const auto& one : list)
+    out.append(std::invoke(text, one)).append(between);
   const size_t last = std::min(out.size(), between.size());  // behind the last one
   return out.substr(0, out.size() - last);
 }

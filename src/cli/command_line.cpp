@@ -112,7 +112,8 @@ class CommandLine {
     app_.add_flag("--quiet,-q", session.quiet, "no progress");
     app_.allow_extras();
     app_.footer("Example:\n  warploom optimize examples/matmul_small.textproto --budget 20s");
-    for (Command& command : commands) add(command);
+    for (Command& command : commands)
+      add(command);
   }
 
   Result<Asked> read(int argc, char** argv) {
@@ -135,7 +136,8 @@ class CommandLine {
  private:
   void add(Command& command) {
     CLI::App* sub = app_.add_subcommand(command.name, command.help);
-    for (Flag& flag : command.flags) add(*sub, flag);
+    for (Flag& flag : command.flags)
+      add(*sub, flag);
     sub->fallthrough();
     sub->allow_extras();
     sub->footer("Example:\n  " + command.example);
@@ -219,7 +221,8 @@ class CommandLine {
 
   Status no_command(const std::vector<std::string>& unknown) const {
     std::vector<std::string> names;
-    for (const Command& command : commands_) names.push_back(command.name);
+    for (const Command& command : commands_)
+      names.push_back(command.name);
     const auto word = std::ranges::find_if_not(unknown, is_flag);
     const std::string expected = "one of " + listed(names);
     const std::string help = help_of(nullptr);

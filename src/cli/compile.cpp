@@ -70,8 +70,10 @@ std::vector<Drawn> drawn(const Program& program, const Solution& solution, int64
     const std::string& name = program.tensor(id).name;
     out.push_back({std::move(picture), name, std::move(layout), why});
   };
-  for (const auto& [id, tv] : solution.registers) add(id, draw(tv, most), to_string(coalesce(tv)));
-  for (const auto& [id, memory] : solution.shared) add(id, draw(memory, most), to_string(memory));
+  for (const auto& [id, tv] : solution.registers)
+    add(id, draw(tv, most), to_string(coalesce(tv)));
+  for (const auto& [id, memory] : solution.shared)
+    add(id, draw(memory, most), to_string(memory));
   for (const auto& [id, memory] : solution.prepacked)  // in no banks
     add(id, {}, "packed " + to_string(memory));
   return out;

@@ -95,7 +95,8 @@ Result<std::string> filled(const Recipe& recipe, const Flags& flags) {
   record["padding"] = flags.padding;
   if (four) record["group_in"] = sizes[1].get<uint64_t>() / flags.groups;
   if (flags.features == 0) record["out"] = kMissing;
-  for (const Recipe& other : recipes()) record[other.name] = other.expression;
+  for (const Recipe& other : recipes())
+    record[other.name] = other.expression;
   const std::string text = rendered(recipe.expression, record);
   if (text.find(kMissing) != text.npos) return bad("--features", "how many, above 0", "0");
   const bool has_window = text.find("conv") != text.npos || text.find("pool") != text.npos;
@@ -107,7 +108,8 @@ Result<std::string> filled(const Recipe& recipe, const Flags& flags) {
 // A word that is neither a recipe nor a text.
 tl::unexpected<Error> no_recipe(const std::string& word) {
   std::vector<std::string> names;
-  for (const Recipe& recipe : recipes()) names.push_back(recipe.name);
+  for (const Recipe& recipe : recipes())
+    names.push_back(recipe.name);
   for (const Spelling& one : catalogue()) {
     if (one.name != word) continue;
     Error error{ErrorCode::kUsage, "a function alone is no model", "WHAT"};

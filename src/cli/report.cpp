@@ -64,7 +64,8 @@ std::vector<std::string> keys_of(const Facts& facts, const Flags& flags,
                                  const std::vector<archive::Problem>& problems) {
   std::vector<std::string> keys;
   if (!flags.bundle)
-    for (const archive::Problem& problem : problems) keys.push_back(problem.key);
+    for (const archive::Problem& problem : problems)
+      keys.push_back(problem.key);
   for (const json& region : report::list_at(facts.plan, "/regions"))
     keys.push_back(report::text_at(region, "/key"));
   return keys;

@@ -115,7 +115,8 @@ Result<std::string> input_of(const Flags& flags, size_t index, const BufferSpec&
 // Where each output goes: files of their own, none of which is an input's.
 Result<std::vector<fs::path>> output_files(const Flags& flags, const LaunchList& list) {
   std::vector<std::string> names;
-  for (const BufferSpec& output : list.outputs) names.push_back(output.name);
+  for (const BufferSpec& output : list.outputs)
+    names.push_back(output.name);
   const auto stems = export_::file_stems(names);
   std::vector<fs::path> paths;
   for (size_t i = 0; i < stems.size(); ++i) {
@@ -232,7 +233,8 @@ Result<Answer> run_bundle(const Flags& flags) {
   WARPLOOM_TRY(const std::vector<fs::path> paths, output_files(flags, bundle->list));
   WARPLOOM_TRY(const std::vector<runtime::Buffer> buffers, filled_buffers(flags, *bundle));
   std::vector<void*> addresses;
-  for (const runtime::Buffer& buffer : buffers) addresses.push_back(buffer.address());
+  for (const runtime::Buffer& buffer : buffers)
+    addresses.push_back(buffer.address());
   WARPLOOM_TRY(const runtime::Call call, bundle->bind(addresses));
   WARPLOOM_TRY(json record, timed(*bundle->device, call));
   WARPLOOM_CHECK(make_folders(flags.out));

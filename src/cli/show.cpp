@@ -63,7 +63,8 @@ json json_of(const kernels::Family& family) {
   for (const auto& field : space.fields) {
     const kernels::FieldInfo& info = type.fields[*type.find(field.name)];
     json values = json::array();
-    for (const int64_t value : field.values) values.push_back(info.json_of(value));
+    for (const int64_t value : field.values)
+      values.push_back(info.json_of(value));
     json row;
     row["name"] = field.name;
     row["values"] = std::move(values);
@@ -84,7 +85,8 @@ Result<FamilyPtr> family_of(const kernels::Region& region, const std::string& na
   const auto found = std::ranges::find(all, name, &kernels::Family::name);
   if (found != all.end()) return *found;
   std::vector<std::string> names;
-  for (const auto& family : all) names.push_back(family->name());
+  for (const auto& family : all)
+    names.push_back(family->name());
   Error error{ErrorCode::kNoSchedule};
   error.message = "the schedule's family does not cover the model on this target";
   error.place = "--schedule";
@@ -158,7 +160,8 @@ Answer show_references(const Flags& flags, const Shown& shown) {
     const VendorProblem problem = vendor::match_region(region.graph, operators, shown.track);
     const std::string reference = vendor::expected_reference(problem, engine);
     std::vector<std::string> calls;
-    for (const vendor::Step& step : problem.steps) calls.push_back(words_of(step));
+    for (const vendor::Step& step : problem.steps)
+      calls.push_back(words_of(step));
     json row;
     row["number"] = number;
     row["name"] = region.graph.name;
@@ -189,7 +192,8 @@ Result<Answer> show_profile(const Flags& flags) {
                  "a bundle for a GPU", list.arch,
                  "profile the CPU's with perf: perf record warploom run --trust BUNDLE"});
   std::vector<std::string> names;
-  for (const Kernel& kernel : list.kernels) names.push_back(kernel.name);
+  for (const Kernel& kernel : list.kernels)
+    names.push_back(kernel.name);
   const std::string bundle = shell_word(path.parent_path().string());
   const std::string line = fmt::format(
       "ncu --set full --target-processes all --kernel-name 'regex:^({})$' warploom run {}",
@@ -283,7 +287,8 @@ Result<Answer> show_schedule(const Flags& flags, const kernels::Region& region,
   if (flags.what == "cost")
     return answer_of(flags, record,
                      fmt::format("{}predicted {:.1f} us{}\n", text, list.predicted_us, on));
-  for (const Kernel& kernel : list.kernels) text += source_text(kernel);
+  for (const Kernel& kernel : list.kernels)
+    text += source_text(kernel);
   record["launch_list"] = to_json(list);
   return answer_of(flags, record, text);
 }

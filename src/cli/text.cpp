@@ -65,7 +65,8 @@ json shown(const json& value, bool lines = false) {
   }
   json out = value;
   if (value.is_array())
-    for (json& inside : out) inside = shown(inside, lines);
+    for (json& inside : out)
+      inside = shown(inside, lines);
   if (value.is_object())
     for (const auto& [key, inside] : value.items())
       out[key] = shown(inside, kOfSeveralLines.contains(key));
@@ -88,7 +89,8 @@ std::string before_tab(const std::string& line) {
 // Lines of a table: spaces take the place of each one's first tab.
 void align_first_tabs(std::span<std::string> lines) {
   size_t widest = 0;
-  for (const std::string& line : lines) widest = std::max(widest, width_of(before_tab(line)));
+  for (const std::string& line : lines)
+    widest = std::max(widest, width_of(before_tab(line)));
   for (std::string& line : lines) {
     const size_t spaces = widest - width_of(before_tab(line));
     line.replace(line.find('\t'), 1, spaces, ' ');
@@ -104,7 +106,8 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   const auto wanted = track_named(name);
   if (wanted && contains(possible, *wanted)) return *wanted;
   std::vector<std::string> names;
-  for (const Track track : possible) names.emplace_back(name_of(track));
+  for (const Track track : possible)
+    names.emplace_back(name_of(track));
   const char* const message =
       wanted ? "the track cannot hold for the model's types" : "the track is unknown";
   const std::string remedy =
@@ -147,7 +150,8 @@ std::string without_controls(const std::string& text) {
 std::string aligned(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");
+  for (std::string line; std::getline(in, line);)
+    lines.push_back(line + "\n");
   auto line = lines.begin();
   while (line != lines.end()) {
     const auto end = std::find_if_not(line, lines.end(), has_tab);

@@ -21,7 +21,8 @@
 namespace warploom::codegen {
 size_t vector_dim_of(const std::vector<int64_t>& shape) {
   size_t dim = shape.size() - 1;
-  while (dim > 0 && shape[dim] == 1) --dim;
+  while (dim > 0 && shape[dim] == 1)
+    --dim;
   return dim;
 }
 
@@ -64,7 +65,8 @@ std::string CpuEmitter::value_text(const Value& value, const LeafText& leaf,
     return fmt::format("wl::splat({})", float_text(value.constant));
   if (value.kind != Value::Kind::op) return leaf(value);
   std::vector<std::string> operands;
-  for (const Value& operand : value.operands) operands.push_back(value_text(operand, leaf, stem));
+  for (const Value& operand : value.operands)
+    operands.push_back(value_text(operand, leaf, stem));
   const auto call = fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
   return local(call, stem);
 }
@@ -183,7 +185,8 @@ RegisterTile register_tile(int64_t m, int64_t vectors, int64_t registers) {
 std::array<int64_t, 2> CpuEmitter::matrix_strides(const Tile& tile) const {
   const auto strides = strides_of(tile.tensor);
   std::vector<int64_t> left;
-  for (size_t d = 0; d < strides.size(); ++d) left.push_back(strides[d] * tile.step_along(d));
+  for (size_t d = 0; d < strides.size(); ++d)
+    left.push_back(strides[d] * tile.step_along(d));
   const auto kept = matrix_extent(tile.extent).size();
   std::array<int64_t, 2> out = {0, 1};
   // Those of extent 1 that matrix_extent() drops, from the front.

@@ -137,20 +137,23 @@ int64_t CpuEmitter::FusedLoop::partial_results() const {
 void CpuEmitter::FusedLoop::write() {
   Writer& text = out_.out_;
   out_.known_.clear();
-  for (const Statement& each : statements_) text.line("// {}", print(out_.program_, each));
+  for (const Statement& each : statements_)
+    text.line("// {}", print(out_.program_, each));
   text.open("{{");
   find_partial_rows();
   if (rows_) loops_ = out_.open_loops(shape_, along_, along_);
   keep_what_stays();
   open_vectors();
-  for (const Statement& each : statements_) write(each);
+  for (const Statement& each : statements_)
+    write(each);
   keep_changes();
   prefetch_rows();
   if (parts_ > 1) text.close();
   if (!single_) text.close();
   for (const Statement& each : statements_)
     if (const auto* reduce = each.as<Reduce>()) write_result(each.id, *reduce);
-  for (size_t i = 0; i <= loops_.size(); ++i) text.close();
+  for (size_t i = 0; i <= loops_.size(); ++i)
+    text.close();
 }
 
 // Copies from memory whose elements are apart or partly outside, or whose last vector is a part of

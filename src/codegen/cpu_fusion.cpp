@@ -43,7 +43,8 @@ bool holds_statements(const Statement& statement) {
 }
 
 void unite(Wanted& to, const Wanted& more) {
-  for (size_t i = 0; i < to.size(); ++i) to[i] = to[i] || more[i];
+  for (size_t i = 0; i < to.size(); ++i)
+    to[i] = to[i] || more[i];
 }
 
 // Which tensors are wanted behind each statement, in two passes. The first finds what a loop or
@@ -64,8 +65,10 @@ class WantedPass {
 
   void pass(const Statement& simple, Wanted& wanted) const {
     const TensorUses uses = uses_of(program_, simple);
-    for (const TensorId id : uses.writes) wanted[id] = false;
-    for (const TensorId id : uses.reads) wanted[id] = true;
+    for (const TensorId id : uses.writes)
+      wanted[id] = false;
+    for (const TensorId id : uses.reads)
+      wanted[id] = true;
   }
 
   // What a body reads before it overwrites it.

@@ -46,7 +46,8 @@ std::string CpuEmitter::whole_text(const Value& value, const Map& map,
     return fmt::format("static_cast<long long>({})", at.text());
   }
   std::vector<std::string> operands;
-  for (const Value& operand : value.operands) operands.push_back(whole_text(operand, map, loops));
+  for (const Value& operand : value.operands)
+    operands.push_back(whole_text(operand, map, loops));
   const std::string name = fresh("w");
   out_.line("const long long {} = wl::integers::{}({});", name, name_of(value.op),
             fmt::join(operands, ", "));

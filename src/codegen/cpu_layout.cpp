@@ -67,7 +67,8 @@ CpuLayout plain(const Tensor& tensor, int64_t lanes) {
   const size_t rank = tensor.shape.size();
   layout.cols = tensor.shape.back();
   if (rank > 1) layout.rows = tensor.shape[rank - 2];
-  for (size_t i = 0; i + 2 < rank; ++i) layout.matrices *= tensor.shape[i];
+  for (size_t i = 0; i + 2 < rank; ++i)
+    layout.matrices *= tensor.shape[i];
   layout.panel = layout.cols == 1 ? 1 : round_up(layout.cols, lanes);
   return layout;
 }

@@ -42,7 +42,8 @@ bool uses_pdl(const Program& program, const Capabilities& capabilities) {
 
 int64_t blocks_of(const Program& program) {
   int64_t blocks = 1;
-  for (const int64_t extent : program.grid) blocks *= extent;
+  for (const int64_t extent : program.grid)
+    blocks *= extent;
   return blocks;
 }
 
@@ -79,7 +80,8 @@ Result<Kernel> CudaEmitter::run() {
     statement(all.back());
   }
   bool together = false;  // blocks of a cluster reach into each other up to their end
-  for (const auto& [id, offset] : barriers_) together |= peers_of(id).blocks() > 1;
+  for (const auto& [id, offset] : barriers_)
+    together |= peers_of(id).blocks() > 1;
   for (const auto& site : analysis_.sites)
     if (const auto* copy = site.statement->as<Copy>()) together |= copy->peer.has_value();
   if (error_) return fail(*error_);
@@ -105,7 +107,8 @@ void CudaEmitter::section(std::span<const Statement> statements) {
   out_ = before;
   const std::string behind_others = role_first_ > 0 ? fmt::format(" - {}", role_first_) : "";
   out_.line("const int t = wl::thread(){};", behind_others);
-  for (const std::string& declaration : digits_) out_.line("{}", declaration);
+  for (const std::string& declaration : digits_)
+    out_.line("{}", declaration);
   declare_registers();
   out_.raw(text);
 }
@@ -143,7 +146,8 @@ json CudaEmitter::record(bool together) const {
     if (solution_.prepacked.contains(id)) record["packed"].push_back(packed_record(id));
     if (tensor(id).scope == Scope::shared) record["tensors"].push_back(shared_record(id));
   }
-  for (const auto& [id, full] : barriers_) record["pipelines"].push_back(pipeline_record(id, full));
+  for (const auto& [id, full] : barriers_)
+    record["pipelines"].push_back(pipeline_record(id, full));
   if (meetings_) record["meetings"] = {{"first", *meetings_}, {"second", kBarrierBytes}};
   record["barriers"] = meetings_ || !barriers_.empty();
   record["apart"] = cluster_size(program_) == 1 && !barriers_.empty();
@@ -194,7 +198,8 @@ json CudaEmitter::pipeline_record(PipelineId id, int64_t full) const {
     if (node && node->pipeline == id) warps[site.role] = site.threads / 32;
   }
   int arrivals = 0;
-  for (const auto& [role, count] : warps) arrivals += count * peers_of(id).blocks();
+  for (const auto& [role, count] : warps)
+    arrivals += count * peers_of(id).blocks();
   if (fills_again(program_, id)) row["handed_back"] = {{"arrivals", arrivals}};
   return row;
 }
@@ -397,13 +402,15 @@ void CudaEmitter::write(const std::vector<SyncAction>& actions) {
         out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
         break;
       case SyncKind::open_wgmma:
-        for (const TensorId id : action.tensors) fence_registers(id);
+        for (const TensorId id : action.tensors)
+          fence_registers(id);
         out_.line("wl::wgmma_fence();");
         break;
       case SyncKind::commit_wgmma: out_.line("wl::wgmma_commit();"); break;
       case SyncKind::wait_wgmma:
         out_.line("wl::wgmma_wait<{}>();", action.groups);
-        for (const TensorId id : action.tensors) fence_registers(id);
+        for (const TensorId id : action.tensors)
+          fence_registers(id);
         break;
       case SyncKind::finish_cluster_reduce: finish_meeting(); break;
     }

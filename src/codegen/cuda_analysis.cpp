@@ -168,7 +168,8 @@ std::map<PipelineId, bool> lagging_in(const CudaAnalysis& analysis, const Body& 
     const StageUse use = use_in(analysis.program, *node);
     if (node->mma_in_flight > 0 && use.multiplies && analysis.has_barriers(node->pipeline))
       lagging[node->pipeline] |= use.reads;
-    for (const auto& [id, reads] : lagging_in(analysis, node->body)) lagging[id] |= reads;
+    for (const auto& [id, reads] : lagging_in(analysis, node->body))
+      lagging[id] |= reads;
   }
   return lagging;
 }

@@ -59,7 +59,8 @@ std::string literal(Dtype dtype, double value) {
   if (is_integer(dtype)) return std::to_string(saturated_integer(dtype, value));
   auto bits = as_int64(rounded(dtype, value));
   if (bits_of(dtype) < 8) bits &= (1 << bits_of(dtype)) - 1;
-  for (int width = bits_of(dtype); width < 8; width *= 2) bits |= bits << width;
+  for (int width = bits_of(dtype); width < 8; width *= 2)
+    bits |= bits << width;
   return std::to_string(bits);
 }
 
@@ -129,12 +130,14 @@ class CudaEmitter::ValueText {
       part.text = constant(one.constant);
     else if (one.kind != Value::Kind::op)
       part.text = leaf_(one);
-    for (const Value& operand : one.operands) part.operands.push_back(part_of(operand));
+    for (const Value& operand : one.operands)
+      part.operands.push_back(part_of(operand));
     std::string key = part.text;
     if (key.empty()) key = fmt::format("{} {}", name_of(one.op), fmt::join(part.operands, " "));
     const auto [place, fresh] = known_.try_emplace(key, parts_.size());
     if (!fresh) return place->second;
-    for (const size_t operand : part.operands) ++parts_[operand].users;
+    for (const size_t operand : part.operands)
+      ++parts_[operand].users;
     parts_.push_back(std::move(part));
     return parts_.size() - 1;
   }
@@ -158,7 +161,8 @@ class CudaEmitter::ValueText {
 
   std::string operation(const Part& part, const char* sign) const {
     std::vector<std::string> operands;
-    for (const size_t operand : part.operands) operands.push_back(parts_[operand].text);
+    for (const size_t operand : part.operands)
+      operands.push_back(parts_[operand].text);
     if (sign) return fmt::format("{} {} {}", operands[0], sign, operands[1]);
     const char* space = integers_ ? "integers::" : "";
     const auto call = name_of(part.value->op);
@@ -211,7 +215,8 @@ Index kept_by_operand(const std::vector<int64_t>& shape, const std::vector<int64
   Digits kept;
   for (const ValueLoop& loop : loops) {
     bool keeps = shape == full;
-    for (size_t d = 0; d < full.size() && !keeps; ++d) keeps = loop.step[d] != 0 && shape[d] > 1;
+    for (size_t d = 0; d < full.size() && !keeps; ++d)
+      keeps = loop.step[d] != 0 && shape[d] > 1;
     if (keeps) kept.add(loop.variable, loop.extent);
   }
   return kept.number;
@@ -234,7 +239,8 @@ void CudaEmitter::emit(const Map& node) {
       return assign(result.name, array_length(node.dst, layout.values()), same.name + "[i]");
   }
   bool broadcasts = has_coordinates(node.value);
-  for (const TensorId id : tensors_of(node.value)) broadcasts |= tensor(id).shape != full;
+  for (const TensorId id : tensors_of(node.value))
+    broadcasts |= tensor(id).shape != full;
 
   std::vector<ValueLoop> loops;
   if (broadcasts)

@@ -181,7 +181,8 @@ void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen,
     }
     const int64_t take = std::min(left, mode.extent);
     if (take > 1)
-      for (size_t d = 0; d < at.size(); ++d) at[d] = at[d] + digit(below, take) * mode.step[d];
+      for (size_t d = 0; d < at.size(); ++d)
+        at[d] = at[d] + digit(below, take) * mode.step[d];
     below *= take;
     left /= take;
     if (left == 1) break;

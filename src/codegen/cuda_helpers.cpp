@@ -42,7 +42,8 @@ Index CudaEmitter::within(const TvLayout& layout, size_t dim, const std::vector<
   const auto digits = thread_digits(layout);
   for (const ThreadDigit& mode : std::span(digits).subspan(skip_modes))
     if (mode.step[dim] != 0) sum = sum + digit(mode.below, mode.extent) * mode.step[dim];
-  for (const ValueLoop& loop : loops) sum = sum + loop.variable * loop.step[dim];
+  for (const ValueLoop& loop : loops)
+    sum = sum + loop.variable * loop.step[dim];
   return sum;
 }
 
@@ -62,7 +63,8 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, int64_t 
     auto step = mode.step;
     const int64_t left = std::max<int64_t>(1, vector / stride);  // of the vector
     const int64_t inside = std::min(mode.extent, left);
-    for (auto& s : step) s *= inside;
+    for (auto& s : step)
+      s *= inside;
     const int64_t extent = mode.extent / inside;
     if (extent > 1) {
       const Index variable = counter(fmt::format("i{}", loops.size()), extent);
@@ -92,7 +94,8 @@ Index CudaEmitter::offset(const Tile& tile, size_t dim) const {
 
 Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, int64_t per) {
   Index sum = 0;
-  for (const ValueLoop& loop : loops) sum = sum + loop.variable * (loop.value_stride / per);
+  for (const ValueLoop& loop : loops)
+    sum = sum + loop.variable * (loop.value_stride / per);
   return sum;
 }
 

@@ -172,7 +172,8 @@ Peers peers_along(const Program& program, const std::string& dimensions) {
       peers.share = peers.share + at * peers.blocks();
       own = own + at * stride;
       const unsigned row = peers.ranks;
-      for (int i = 1; i < extent; ++i) peers.ranks |= row << i * stride;
+      for (int i = 1; i < extent; ++i)
+        peers.ranks |= row << i * stride;
     }
     stride = above;
   }

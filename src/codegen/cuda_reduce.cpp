@@ -108,10 +108,12 @@ bool CudaEmitter::reduce_lanes(const Reduce& node, const std::string& dst) {
   std::vector<int64_t> bits;
   for (const ThreadDigit& d : thread_digits(src, true))
     if (d.of_lane() && d.step[axis] != 0)
-      for (int64_t bit = d.below; bit < d.below * d.extent; bit *= 2) bits.push_back(bit);
+      for (int64_t bit = d.below; bit < d.below * d.extent; bit *= 2)
+        bits.push_back(bit);
   if (bits.empty()) return true;
   const auto values = unrolled("i", registers(node.dst).values());
-  for (const int64_t bit : bits) combine_lanes(node.op, dst, bit);
+  for (const int64_t bit : bits)
+    combine_lanes(node.op, dst, bit);
   return true;
 }
 
@@ -158,7 +160,8 @@ void CudaEmitter::reduce_warps(const Reduce& node, const std::string& dst) {
   const auto each = unrolled("i", dst_values);
   const Index warp = Index::variable(fmt::format("(wl::lane() & {})", warps.count - 1));
   out_.line("wl::ld_shared<4>(wl::at({}, i), {});", dst, (own + warp * row).text());
-  for (int64_t bit = 1; bit < warps.count; bit *= 2) combine_lanes(node.op, dst, bit);
+  for (int64_t bit = 1; bit < warps.count; bit *= 2)
+    combine_lanes(node.op, dst, bit);
 }
 
 // Every block stores its part into the shared memory of every block of the cluster, then all

@@ -175,7 +175,8 @@ Index CudaEmitter::ScanText::pass_through_shared(const ScanLevel& level, const I
   }
   others_bytes_ = others.count;
   Digits values{0, others.count * level.extent};
-  for (const ValueLoop& loop : rest_) values.add(loop.variable, loop.extent);
+  for (const ValueLoop& loop : rest_)
+    values.add(loop.variable, loop.extent);
   const Index base = shared_at(out_.allocate(values.count)) + values.number + others.number;
   out_.synchronize(SyncPart::inside, 2 * warp_level_);
   {

@@ -58,7 +58,8 @@ BoxDivision divide(const Tile& shared, const MemoryLayout& layout, size_t atom_d
   const auto fits = [&] {
     return to.my_rows % (kSwizzleRows * to.row_boxes) == 0 && to.box_rows() <= kMostRows;
   };
-  while (to.row_boxes > 1 && !fits()) ++to.row_boxes;
+  while (to.row_boxes > 1 && !fits())
+    ++to.row_boxes;
   return to;
 }
 
@@ -160,7 +161,8 @@ TensorMapSpec CudaEmitter::TmaCopy::map_spec() const {
 void CudaEmitter::TmaCopy::calls(const std::string& map) {
   const Index atom = out_.counter("panel", boxes_.my_atoms);
   const auto block = out_.over("panel", boxes_.my_atoms);
-  for (int64_t box = 0; box < boxes_.row_boxes; ++box) call(map, atom, box);
+  for (int64_t box = 0; box < boxes_.row_boxes; ++box)
+    call(map, atom, box);
 }
 
 Index CudaEmitter::TmaCopy::coordinate(size_t dim, const Index& atom, int64_t row_box) const {
@@ -189,7 +191,8 @@ std::string CudaEmitter::TmaCopy::address(const Index& atom, int64_t row_box) co
 
 void CudaEmitter::TmaCopy::call(const std::string& map, const Index& atom, int64_t row_box) {
   std::vector<std::string> coordinates;
-  for (const size_t d : order_) coordinates.push_back(coordinate(d, atom, row_box).text());
+  for (const size_t d : order_)
+    coordinates.push_back(coordinate(d, atom, row_box).text());
   const std::string at = address(atom, row_box);
   std::string call = choice_.instruction->call;
   if (!load_) {

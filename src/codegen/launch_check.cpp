@@ -125,8 +125,10 @@ class Check {
   Status prepare() const {
     std::set<std::string> inputs;
     std::set<std::string> workspaces;
-    for (const BufferSpec& input : list_.inputs) inputs.insert(input.name);
-    for (const BufferSpec& workspace : list_.workspaces) workspaces.insert(workspace.name);
+    for (const BufferSpec& input : list_.inputs)
+      inputs.insert(input.name);
+    for (const BufferSpec& workspace : list_.workspaces)
+      workspaces.insert(workspace.name);
     const std::set<std::string> constants(list_.constants.begin(), list_.constants.end());
     for (const std::string& name : list_.constants)
       if (!inputs.contains(name)) return unfit("constants", "names of inputs", name);
@@ -169,7 +171,8 @@ class Check {
       const std::string expected = fmt::format("at most {} dimensions", kMostRank);
       return unfit(place + ".shape", expected, std::to_string(rank));
     }
-    for (const int64_t size : spec.shape) WARPLOOM_CHECK(within(place + ".shape", size, kSize));
+    for (const int64_t size : spec.shape)
+      WARPLOOM_CHECK(within(place + ".shape", size, kSize));
     const auto elements = product(spec.shape, kMostBytes);
     const int64_t bytes = elements ? bytes_of(spec.dtype, *elements) : kMostBytes;
     total_bytes_ += bytes;
@@ -186,7 +189,8 @@ class Check {
     if (!is_symbol(kernel.name)) return unfit(place + ".name", "a C identifier", kernel.name);
     std::array<Range, 3> grid = {kCpuGrid, kCpuGrid, kCpuGrid};
     if (gpu_) grid = {kGridX, kGridYZ, kGridYZ};
-    for (size_t i = 0; i < 3; ++i) WARPLOOM_CHECK(within(place + ".grid", kernel.grid[i], grid[i]));
+    for (size_t i = 0; i < 3; ++i)
+      WARPLOOM_CHECK(within(place + ".grid", kernel.grid[i], grid[i]));
     if (!gpu_ && !product(kernel.grid, kCpuGrid.most)) {
       const std::string expected = fmt::format("at most {} blocks", kCpuGrid.most);
       return unfit(place + ".grid", expected, fmt::format("{}", fmt::join(kernel.grid, " x ")));

@@ -235,7 +235,8 @@ constexpr int64_t kMostScratch = 64 << 20;  // bytes of a block's
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  for (std::string part; std::getline(stream, part, ',');)
+    parts.push_back(part);
   return parts;
 }
 
@@ -264,7 +265,8 @@ class Declarations {
       const Error& error = launched.error();
       return invalid(fmt::format("{}: {}", error.place, error.expected), error.found);
     }
-    for (Kernel& kernel : list_.kernels) kernel.source = text;
+    for (Kernel& kernel : list_.kernels)
+      kernel.source = text;
     return std::move(list_);
   }
 

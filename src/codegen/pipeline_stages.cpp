@@ -27,8 +27,10 @@ StagesInFlight either(const StagesInFlight& a, const StagesInFlight& b) {
 }
 
 void join(Counts& counts, Counts other) {
-  for (const auto& [id, range] : other) counts.try_emplace(id);
-  for (auto& [id, range] : counts) range = either(range, other[id]);
+  for (const auto& [id, range] : other)
+    counts.try_emplace(id);
+  for (auto& [id, range] : counts)
+    range = either(range, other[id]);
 }
 
 // Whether an index grows with the variable, or does not depend on it.
@@ -95,7 +97,8 @@ class StageWalk {
   }
 
   void body(const Body& statements, Counts& counts, const For* around) {
-    for (const Statement& statement : statements) follow(statement, counts, around);
+    for (const Statement& statement : statements)
+      follow(statement, counts, around);
   }
 
   void follow(const Statement& statement, Counts& counts, const For* around) {
@@ -112,7 +115,8 @@ class StageWalk {
       body(consume->body, counts, around);
       note(statement.id, consume->pipeline, counts, -1);
     } else if (const auto* roles = statement.as<Roles>()) {
-      for (const Role& role : roles->roles) body(role.body, counts, nullptr);
+      for (const Role& role : roles->roles)
+        body(role.body, counts, nullptr);
     }
   }
 
@@ -125,11 +129,13 @@ class StageWalk {
     const Counts entry = counts;
     const int64_t turns = turns_of(loop);
     if (turns >= 0 && turns <= kMostTurns) {
-      for (int64_t turn = 0; turn < turns; ++turn) body(loop.body, counts, &loop);
+      for (int64_t turn = 0; turn < turns; ++turn)
+        body(loop.body, counts, &loop);
     } else {
       settle(loop, counts);
     }
-    for (auto& [pipeline, range] : counts) range.groups = range.least;
+    for (auto& [pipeline, range] : counts)
+      range.groups = range.least;
     followed_[id].push_back({entry, counts});
   }
 

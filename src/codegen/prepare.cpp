@@ -92,7 +92,8 @@ std::vector<BufferSpec> prepared_buffers(const LaunchList& list) {
 
 int64_t prepared_bytes(const LaunchList& list) {
   int64_t bytes = 0;
-  for (const BufferSpec& kept : prepared_buffers(list)) bytes += kept.bytes();
+  for (const BufferSpec& kept : prepared_buffers(list))
+    bytes += kept.bytes();
   return bytes;
 }
 }  // namespace warploom

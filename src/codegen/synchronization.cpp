@@ -343,7 +343,8 @@ void SyncPass::finish_wgmma(int groups, std::vector<SyncAction>& to) {
   if (now_.wgmma_open) {
     actions.push_back({SyncKind::commit_wgmma});
     ++now_.groups;
-    for (auto& [id, its] : now_.in_flight) ++its.behind;
+    for (auto& [id, its] : now_.in_flight)
+      ++its.behind;
   }
   if (now_.groups > groups) {
     SyncAction wait{SyncKind::wait_wgmma, groups};

@@ -131,12 +131,14 @@ struct Renamer {
   }
 
   void item(Tile& tile) {
-    for (Index& at : tile.offset) item(at);
+    for (Index& at : tile.offset)
+      item(at);
   }
 
   void item(Value& value) {
     item(value.shift);
-    for (Value& operand : value.operands) item(operand);
+    for (Value& operand : value.operands)
+      item(operand);
   }
 
   template <class T> void item(Optional<T> optional) { item(optional.value); }
@@ -148,18 +150,21 @@ struct Renamer {
     if constexpr (requires { node.variable; }) name(node.variable);
     if constexpr (requires { node.body; }) body(node.body);
     if constexpr (requires { node.roles; })
-      for (Role& role : node.roles) body(role.body);
+      for (Role& role : node.roles)
+        body(role.body);
   }
 
   void body(Body& statements) {
-    for (Statement& s : statements) std::visit([this](auto& node) { statement(node); }, s.node);
+    for (Statement& s : statements)
+      std::visit([this](auto& node) { statement(node); }, s.node);
   }
 };
 }  // namespace
 
 Index scaled(const Index& index, int64_t factor) {
   Index sum = 0;
-  for (const Term& term : terms_of(index)) sum = sum + term.whole() * factor;
+  for (const Term& term : terms_of(index))
+    sum = sum + term.whole() * factor;
   return sum;
 }
 
@@ -239,12 +244,16 @@ Program in_source_terms(const Program& given, const std::regex& taken) {
   Program program = given;
   const synth::Bounds bounds(given);
   Renamer renamer{taken, bounds, {}, {}};
-  for (const Tensor& t : program.tensors) renamer.used.insert(t.name);
-  for (const Pipeline& p : program.pipelines) renamer.used.insert(p.name);
+  for (const Tensor& t : program.tensors)
+    renamer.used.insert(t.name);
+  for (const Pipeline& p : program.pipelines)
+    renamer.used.insert(p.name);
   for (const synth::Site& site : synth::sites_of(given))
     if (const auto* loop = site.statement->as<For>()) renamer.used.insert(loop->variable);
-  for (Tensor& t : program.tensors) renamer.name(t.name);
-  for (Pipeline& p : program.pipelines) renamer.name(p.name);
+  for (Tensor& t : program.tensors)
+    renamer.name(t.name);
+  for (Pipeline& p : program.pipelines)
+    renamer.name(p.name);
   renamer.body(program.body);
   return program;
 }

@@ -91,7 +91,8 @@ class Writer {
     size_t levels = 1;
 
     ~Block() {
-      for (; levels > 0; --levels) out.close();
+      for (; levels > 0; --levels)
+        out.close();
     }
   };
 

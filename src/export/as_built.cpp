@@ -41,7 +41,8 @@ bool is_word(char c) {
 }
 
 void skip_blanks(std::string_view& text) {
-  while (!text.empty() && is_blank(text[0])) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text[0]))
+    text.remove_prefix(1);
 }
 
 bool skip(std::string_view& text, std::string_view word) {
@@ -106,7 +107,8 @@ std::string_view named_by(std::string_view rest) {
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(std::move(line));
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(std::move(line));
   return lines;
 }
 

@@ -62,7 +62,8 @@ json record_from(const json& plan, const LaunchList& list) {
                                      "count", "element", "kept",  "indices",  "allowed"};
   for (const char* tensors : {"inputs", "outputs"})
     for (json& row : record[tensors])
-      for (const char* key : kInRows) row[key] = "0";
+      for (const char* key : kInRows)
+        row[key] = "0";
   add_kernel_text(record, list);
   return record;
 }
@@ -174,7 +175,8 @@ class Written {
       : folder_(folder), plan_(plan), record_(record_from(plan, list)) {
     auto files = texts_of(record_, list.engine);
     std::ranges::move(device_files(list, files), std::back_inserter(files));
-    for (BundleFile& file : files) texts_[file.path] = std::move(file.text);
+    for (BundleFile& file : files)
+      texts_[file.path] = std::move(file.text);
   }
 
   Status check() const {

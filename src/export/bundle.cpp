@@ -92,7 +92,8 @@ Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const Launc
     constants[name] = "check/" + input["stored"].get<std::string>();
   }
   plan["constants"] = std::move(constants);
-  for (const BundleFile& file : files) plan["files"][file.path] = hash_hex(file.text);
+  for (const BundleFile& file : files)
+    plan["files"][file.path] = hash_hex(file.text);
   runtime::seal_plan(plan);
   // Last: its presence says that the bundle is whole.
   const std::string plan_text = plan.dump(2, ' ', false, json::error_handler_t::replace);

@@ -43,7 +43,8 @@ constexpr double kMostAllowed = 1e-4;  // however ill-conditioned
 
 uint64_t input_seed(uint64_t seed, size_t input) {
   Random random(seed);
-  while (input-- > 0) random.next();
+  while (input-- > 0)
+    random.next();
   return random.next();
 }
 
@@ -132,7 +133,8 @@ std::vector<int64_t> chosen(int64_t most, int64_t count, Random& random) {
   std::vector<int64_t> out(std::min(most, count));
   std::iota(out.begin(), out.end(), 0);
   if (count > most)
-    for (int64_t& number : out) number = as_int64(random.below(as_uint64(count)));
+    for (int64_t& number : out)
+      number = as_int64(random.below(as_uint64(count)));
   std::ranges::sort(out);
   const auto end = std::unique(out.begin(), out.end());
   out.erase(end, out.end());
@@ -173,15 +175,19 @@ class CheckData {
         roles_(graph::input_roles(graph)),
         ranges_(graph::ranges_of(graph)) {
     int64_t bytes = 0;
-    for (const auto& input : list.inputs) bytes += input.bytes();
-    for (const auto& output : list.outputs) bytes += output.elements() * as_int64(sizeof(double));
+    for (const auto& input : list.inputs)
+      bytes += input.bytes();
+    for (const auto& output : list.outputs)
+      bytes += output.elements() * as_int64(sizeof(double));
     whole_ = bytes <= kMostBytes;
   }
 
   Result<std::vector<BundleFile>> files(double tolerance) {
-    for (size_t i = 0; i < list_.inputs.size(); ++i) add_input(i);
+    for (size_t i = 0; i < list_.inputs.size(); ++i)
+      add_input(i);
     record_["given"] = listed(given_);
-    for (size_t i = 0; i < list_.outputs.size(); ++i) WARPLOOM_CHECK(add_output(i, tolerance));
+    for (size_t i = 0; i < list_.outputs.size(); ++i)
+      WARPLOOM_CHECK(add_output(i, tolerance));
     return std::move(files_);
   }
 
@@ -240,7 +246,8 @@ class CheckData {
   // In the graph's order.
   std::vector<graph::Bytes> inputs() const {
     std::vector<graph::Bytes> all;
-    for (const auto id : graph_.inputs) all.push_back(made_.at(graph_.tensor(id).name).bytes());
+    for (const auto id : graph_.inputs)
+      all.push_back(made_.at(graph_.tensor(id).name).bytes());
     return all;
   }
 

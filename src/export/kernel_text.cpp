@@ -151,7 +151,8 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<B
       }
     }
   };
-  for (const BundleFile& file : files) look(file.text);
+  for (const BundleFile& file : files)
+    look(file.text);
   return found;
 }
 }  // namespace warploom::export_

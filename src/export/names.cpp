@@ -100,7 +100,8 @@ std::string cut(std::string text, size_t longest, std::string_view whole) {
 // `name`, or the first of name_2, name_3 … that `is_taken` does not hold.
 std::string numbered(const std::string& name, const auto& is_taken) {
   std::string chosen = name;
-  for (int n = 2; is_taken(chosen); ++n) chosen = fmt::format("{}_{}", name, n);
+  for (int n = 2; is_taken(chosen); ++n)
+    chosen = fmt::format("{}_{}", name, n);
   return chosen;
 }
 }  // namespace

@@ -18,7 +18,8 @@ int64_t volume(const Box& box) {
 
 std::vector<int64_t> coordinates_of(const Shape& shape, int64_t flat) {
   std::vector<int64_t> at(shape.size());
-  for (size_t i = shape.size(); i-- > 0; flat /= shape[i]) at[i] = flat % shape[i];
+  for (size_t i = shape.size(); i-- > 0; flat /= shape[i])
+    at[i] = flat % shape[i];
   return at;
 }
 

@@ -27,7 +27,8 @@ class Merger {
   explicit Merger(Graph graph) : graph_(std::move(graph)), same_(graph_.tensors.size()) {
     std::iota(same_.begin(), same_.end(), 0);
     promised_.insert(graph_.outputs.begin(), graph_.outputs.end());
-    for (const Node& node : graph_.nodes) ++named_[name_of(node)];
+    for (const Node& node : graph_.nodes)
+      ++named_[name_of(node)];
   }
 
   Result<Graph> run() {
@@ -64,7 +65,8 @@ class Merger {
     auto inputs = node.inputs;
     if (contains(kCommutative, node.op)) std::ranges::sort(inputs);
     std::vector<bool> made;  // which of the outputs there are
-    for (const TensorId id : node.outputs) made.push_back(id != kAbsent);
+    for (const TensorId id : node.outputs)
+      made.push_back(id != kAbsent);
     return {node.op, node.attributes, std::move(inputs), std::move(made)};
   }
 

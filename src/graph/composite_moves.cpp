@@ -326,7 +326,8 @@ Result<Outputs> gather_elements(PrimitiveWriter& writer) {
   const Shape x = writer.in(0).shape;
   const Shape to = writer.in(1).shape;
   bool fits = x.size() == to.size();
-  for (size_t d = 0; fits && d < x.size(); ++d) fits = d == axis || to[d] <= x[d];
+  for (size_t d = 0; fits && d < x.size(); ++d)
+    fits = d == axis || to[d] <= x[d];
   if (!fits) return writer.error(kShape, "indices lie beyond what they are taken from", x, to);
   Places places{writer, writer.raw(0), x.size(), to};
   for (size_t d = 0; d < x.size(); ++d)

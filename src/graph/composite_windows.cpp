@@ -185,7 +185,8 @@ PhasedAxis phased_axis(const WindowSpec& spec, size_t i, int64_t in) {
 // A list of one entry an axis behind `front`.
 template <class Entry>
 List listed_by(List front, const std::vector<PhasedAxis>& axes, Entry entry) {
-  for (const PhasedAxis& axis : axes) front.push_back(std::invoke(entry, axis));
+  for (const PhasedAxis& axis : axes)
+    front.push_back(std::invoke(entry, axis));
   return front;
 }
 
@@ -223,7 +224,8 @@ Id phased_weights(PrimitiveWriter& writer, const std::vector<PhasedAxis>& axes, 
     phases *= axes[i].stride;
   }
   order.push_back(1);
-  for (size_t i = 0; i < count; ++i) order.push_back(as_int64(3 + 2 * i));
+  for (size_t i = 0; i < count; ++i)
+    order.push_back(as_int64(3 + 2 * i));
   weights = writer.reshape(weights, phased, "taps");
   weights = writer.make(OpKind::Transpose, {weights}, "phases", {{"perm", order}});
   const Shape channels = {groups * given[1] * phases, given[0] / groups};
@@ -273,7 +275,8 @@ Result<Outputs> conv_transpose(PrimitiveWriter& writer) {
   const int64_t out_channels = groups * writer.shape(writer.raw(1))[1];
   const Id zero = writer.scalar(0, writer.raw(0), "zero");
   std::vector<PhasedAxis> axes;
-  for (size_t i = 0; i < count; ++i) axes.push_back(phased_axis(spec, i, in[i + 2]));
+  for (size_t i = 0; i < count; ++i)
+    axes.push_back(phased_axis(spec, i, in[i + 2]));
   bool has_phases = false;
   List crop(2, 0);
   List crop_behind(2, 0);

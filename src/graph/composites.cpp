@@ -193,7 +193,8 @@ Result<Outputs> scaled_matmul(PrimitiveWriter& writer) {
     const std::string message = "sums of products are floats";
     return writer.error(kAttribute, message, "output_dtype f32, bf16 or f16", to);
   }
-  for (size_t i = 0; i < 4; ++i) WARPLOOM_CHECK(check_scaled_operand(writer, i));
+  for (size_t i = 0; i < 4; ++i)
+    WARPLOOM_CHECK(check_scaled_operand(writer, i));
   WARPLOOM_TRY(const Id a, dequantized(writer, writer.raw(0), writer.raw(2)));
   WARPLOOM_TRY(const Id b, dequantized(writer, writer.raw(1), writer.raw(3)));
   const Id product = writer.make(OpKind::MatMul, {a, b}, "product");

@@ -56,7 +56,8 @@ Id PrimitiveWriter::constant(Dtype type, Shape shape, const std::vector<double>&
                              std::string_view what) {
   const auto element_bytes = as_size(bytes_of(type));
   std::vector<std::byte> bytes(values.size() * element_bytes);
-  for (size_t i = 0; i < values.size(); ++i) store_from_double(type, bytes.data(), i, values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    store_from_double(type, bytes.data(), i, values[i]);
   TensorInfo info{fresh(what), type, std::move(shape)};
   return graph_.add_tensor({std::move(info), std::move(bytes)});
 }
@@ -84,7 +85,8 @@ Id PrimitiveWriter::pad(Id x, const List& before, const List& after, Id zero,
 
 Id PrimitiveWriter::mean(Id x, const List& axes, std::string_view what, int64_t keepdims) {
   double count = 1;
-  for (int64_t axis : axes) count *= as_double(shape(x)[axis]);
+  for (int64_t axis : axes)
+    count *= as_double(shape(x)[axis]);
   const Id share = scalar(1 / count, x, fmt::format("{}_share", what));
   const std::string sum_name = fmt::format("{}_sum", what);
   const Id sum = reduce(OpKind::ReduceSum, x, axes, sum_name, keepdims);
@@ -182,7 +184,8 @@ Result<Graph> replaced(Graph graph, const std::function<bool(const Graph&, const
   std::vector<Node> given = std::move(graph.nodes);
   graph.nodes.clear();
   std::set<std::string> names;
-  for (const Tensor& tensor : graph.tensors) names.insert(tensor.name);
+  for (const Tensor& tensor : graph.tensors)
+    names.insert(tensor.name);
   for (const Node& node : given)
     if (stays(graph, node))
       graph.nodes.push_back(node);

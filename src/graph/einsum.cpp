@@ -72,7 +72,8 @@ class Einsum {
     if (picked(out, all_, true) != out) return wrong("results named by the operands' labels");
     while (operands.size() > 1) {
       Labels kept = out;
-      for (size_t i = 2; i < operands.size(); ++i) kept += operands[i].labels;
+      for (size_t i = 2; i < operands.size(); ++i)
+        kept += operands[i].labels;
       operands[1] = contracted(operands[0], operands[1], kept);
       operands.erase(operands.begin());
     }
@@ -108,7 +109,8 @@ class Einsum {
         return wrong("letters, each once in a term, and ...");
       else {
         const auto dots = rank < 0 ? int64_t{dots_} : rank - (std::ssize(term) - 3);
-        for (auto dot = dots; dot > 0; --dot) out += static_cast<char>(dot);
+        for (auto dot = dots; dot > 0; --dot)
+          out += static_cast<char>(dot);
         dots_ = std::max(dots_, static_cast<char>(dots));
         i += 2;
       }
@@ -128,7 +130,8 @@ class Einsum {
   Operand ordered(const Operand& operand, const Labels& wanted) {
     if (wanted == operand.labels) return operand;
     List perm;
-    for (const char label : wanted) perm.push_back(as_int64(operand.labels.find(label)));
+    for (const char label : wanted)
+      perm.push_back(as_int64(operand.labels.find(label)));
     const std::map<std::string, Attribute> order = {{"perm", perm}};
     const Id turned = writer_.make(OpKind::Transpose, {operand.id}, "turned", order);
     return {turned, wanted};
@@ -136,7 +139,8 @@ class Einsum {
 
   Shape shape_of(const Labels& labels) const {
     Shape out;
-    for (const char label : labels) out.push_back(sizes_.at(label));
+    for (const char label : labels)
+      out.push_back(sizes_.at(label));
     return out;
   }
 

@@ -45,7 +45,8 @@ void run_integers(const PointwiseNode& of, const Run& run, Storage& fresh) {
   }
   int64_t* const to = fresh.integers.data() + run.first;
   evaluate_integers(of.function.expression, run.count, operands, to);
-  for (int64_t i = 0; i < run.count; ++i) to[i] = wrapped_integer(of.dtype, to[i]);
+  for (int64_t i = 0; i < run.count; ++i)
+    to[i] = wrapped_integer(of.dtype, to[i]);
 }
 
 void run_floats(const PointwiseNode& of, const Run& run, bool magnitudes, Storage& fresh) {
@@ -98,11 +99,13 @@ void NodeEvaluator::reshape(const Node& node, const Box& box) {
   const auto steps = strides_of(in);
   View to = view(node.inputs[0]);
   bool flat = true;  // element with flat index f is at address(first) + f
-  for (size_t i = 0; i < in.size(); ++i) flat &= source.size[i] <= 1 || to.strides[i] == steps[i];
+  for (size_t i = 0; i < in.size(); ++i)
+    flat &= source.size[i] <= 1 || to.strides[i] == steps[i];
   if (!flat) to = stored(to, source, source);
   const Shape& begin = source.begin;
   int64_t flat_begin = 0;
-  for (size_t i = 0; i < begin.size(); ++i) flat_begin += begin[i] * steps[i];
+  for (size_t i = 0; i < begin.size(); ++i)
+    flat_begin += begin[i] * steps[i];
   to.origin = address(to, begin) - flat_begin;
   to.strides = strides_of(out);
   views_[node.outputs[0]] = std::move(to);
@@ -159,7 +162,8 @@ void NodeEvaluator::concat(const Node& node, const Box& box) {
     const AxisSources sources = *axis_sources(graph_, node, k);
     const Shape& in = shape(node.inputs[k]);
     Box part = inside(reach(sources, in, box), in);
-    for (size_t i = 0; i < sources.size(); ++i) part.begin[i] -= sources[i].begin;
+    for (size_t i = 0; i < sources.size(); ++i)
+      part.begin[i] -= sources[i].begin;
     const View from = projected(node, k, view(node.inputs[k]));
     copy(from, part, view(node.outputs[0]), options_.threads, fresh);
   }

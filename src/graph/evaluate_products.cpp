@@ -53,7 +53,8 @@ size_t first_axis(const Box& box, const View& out, const View& still, size_t end
     return still.strides[i] == 0 && out.strides[i] == behind;
   };
   size_t axis = end;
-  while (axis > 0 && joins(axis - 1)) --axis;
+  while (axis > 0 && joins(axis - 1))
+    --axis;
   return axis;
 }
 }  // namespace
@@ -69,7 +70,8 @@ void NodeEvaluator::product(const Node& node, const Box& box, Storage& fresh) co
     multiply(node, box, 0, a, b, fresh);
   }
   const Dtype dtype = output_of(node).dtype;
-  for (int64_t& value : fresh.integers) value = wrapped_integer(dtype, value);
+  for (int64_t& value : fresh.integers)
+    value = wrapped_integer(dtype, value);
 }
 
 // The weights are the left operand. A group at a time, and no more images than kPadded elements
@@ -138,7 +140,8 @@ void NodeEvaluator::multiply(const Node& node, const Box& box, size_t left, cons
   for (int64_t i = 0; i < element_count(batch); ++i) {
     Shape at = box.begin;
     const Shape within = coordinates_of(batch, i);
-    for (size_t k = 0; k < rows; ++k) at[k] += within[k];
+    for (size_t k = 0; k < rows; ++k)
+      at[k] += within[k];
     const int64_t a_at = address(in_a, at);
     const int64_t b_at = address(in_b, at);
     product.batch.push_back({a_at, b_at, address(out, at)});

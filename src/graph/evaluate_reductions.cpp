@@ -198,7 +198,8 @@ void NodeEvaluator::reduce(const Node& node, const Box& box, Storage& fresh) con
     }
     int64_t* const to = fresh.integers.data() + first;
     reduce_integers(reducer, from, lines, outer, to);
-    for (int64_t i = 0; i < n; ++i) to[i] = wrapped_integer(dtype, to[i]);
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = wrapped_integer(dtype, to[i]);
   });
 }
 

@@ -64,7 +64,8 @@ NodeEvaluator::NodeEvaluator(const Graph& graph, std::span<const Bytes> inputs,
   };
   for (size_t i = 0; i < views_.size(); ++i)
     if (graph.tensors[i].constant) hold(i, graph.tensors[i].constant->data());
-  for (size_t i = 0; i < inputs.size(); ++i) hold(graph.inputs[i], inputs[i].data());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    hold(graph.inputs[i], inputs[i].data());
 }
 
 Status NodeEvaluator::run(const Demand& demand, TensorId wanted, const Box& box_wanted,
@@ -89,7 +90,8 @@ std::vector<size_t> NodeEvaluator::last_uses() const {
   for (size_t n = 0; n < graph_.nodes.size(); ++n)
     for (TensorId id : graph_.nodes[n].inputs)
       if (id != kAbsent) last_use[id] = n;
-  for (TensorId id : graph_.outputs) last_use[id] = graph_.nodes.size();
+  for (TensorId id : graph_.outputs)
+    last_use[id] = graph_.nodes.size();
   return last_use;
 }
 

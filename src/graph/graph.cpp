@@ -41,7 +41,8 @@ TensorId Graph::add_tensor(Tensor added) {
 
 int64_t element_count(const Shape& shape) {
   int64_t count = 1;
-  for (const int64_t size : shape) count *= size;
+  for (const int64_t size : shape)
+    count *= size;
   return count;
 }
 
@@ -51,7 +52,8 @@ int64_t byte_count(const TensorInfo& tensor) {
 
 std::vector<int64_t> strides_of(const Shape& shape) {
   std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * shape[i];
   return strides;
 }
 
@@ -73,7 +75,8 @@ std::string to_text(const Attribute& value) {
 std::string to_text(const Graph& graph) {
   std::string text = fmt::format("graph {}\n", graph.name);
   const auto name = [&](TensorId id) { return id == kAbsent ? "_" : graph.tensor(id).name; };
-  for (TensorId id : graph.inputs) text += fmt::format("  input {}\n", to_text(graph.tensor(id)));
+  for (TensorId id : graph.inputs)
+    text += fmt::format("  input {}\n", to_text(graph.tensor(id)));
   for (const Tensor& tensor : graph.tensors)
     if (tensor.constant) text += fmt::format("  constant {}\n", to_text(tensor));
   for (const Node& node : graph.nodes) {
@@ -88,7 +91,8 @@ std::string to_text(const Graph& graph) {
     }
     text += "\n";
   }
-  for (TensorId id : graph.outputs) text += fmt::format("  output {}\n", to_text(graph.tensor(id)));
+  for (TensorId id : graph.outputs)
+    text += fmt::format("  output {}\n", to_text(graph.tensor(id)));
   return text;
 }
 

@@ -102,7 +102,8 @@ constexpr int kGiven = -2;
 // The node that makes each tensor, kGiven or kNothing.
 Result<std::vector<int>> makers_of(const Graph& graph) {
   std::vector<int> maker(graph.tensors.size(), kNothing);
-  for (TensorId id : graph.inputs) maker[id] = kGiven;
+  for (TensorId id : graph.inputs)
+    maker[id] = kGiven;
   for (size_t i = 0; i < graph.tensors.size(); ++i)
     if (graph.tensors[i].constant) maker[i] = kGiven;
   for (size_t n = 0; n < graph.nodes.size(); ++n)
@@ -181,7 +182,8 @@ Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node) {
   const auto outputs = PrimitiveWriter(graph, node, names, true).run();
   std::vector<TensorInfo> made;
   if (outputs)
-    for (const Id id : *outputs) made.push_back(graph.tensor(id));
+    for (const Id id : *outputs)
+      made.push_back(graph.tensor(id));
   graph.tensors.resize(given);
   if (!outputs) return fail(outputs.error());
   return made;
@@ -299,9 +301,11 @@ Status infer_node(Graph& graph, Node& node, bool folds) {
 }
 
 Result<Graph> infer(Graph graph) {
-  for (Node& node : graph.nodes) WARPLOOM_CHECK(check_arity(node));
+  for (Node& node : graph.nodes)
+    WARPLOOM_CHECK(check_arity(node));
   WARPLOOM_CHECK(sort_nodes(graph));
-  for (Node& node : graph.nodes) WARPLOOM_CHECK(infer_node(graph, node));
+  for (Node& node : graph.nodes)
+    WARPLOOM_CHECK(infer_node(graph, node));
   return graph;
 }
 
@@ -344,7 +348,8 @@ void keep_tensors(Graph& graph, const std::vector<bool>& needed) {
     }
   graph.tensors = std::move(tensors);
   std::vector<std::vector<TensorId>*> lists = {&graph.inputs, &graph.outputs};
-  for (Node& node : graph.nodes) lists.insert(lists.end(), {&node.inputs, &node.outputs});
+  for (Node& node : graph.nodes)
+    lists.insert(lists.end(), {&node.inputs, &node.outputs});
   for (auto* list : lists)
     for (TensorId& id : *list)
       if (id != kAbsent) id = renamed[id];
@@ -354,7 +359,8 @@ void keep_tensors(Graph& graph, const std::vector<bool>& needed) {
 void drop_unused(Graph& graph) {
   std::vector<bool> needed(graph.tensors.size(), false);
   for (const auto* ids : {&graph.inputs, &graph.outputs})
-    for (TensorId id : *ids) needed[id] = true;
+    for (TensorId id : *ids)
+      needed[id] = true;
   std::vector<Node> kept;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     const auto is_needed = [&](TensorId id) { return id != kAbsent && needed[id]; };
@@ -393,7 +399,8 @@ void write_known(Graph& graph, const std::set<TensorId>& outputs) {
     graph.tensor(id).constant.reset();
     known.name += "/known";
     const TensorId from = graph.add_tensor(std::move(known));
-    for (Node& node : graph.nodes) std::ranges::replace(node.inputs, id, from);
+    for (Node& node : graph.nodes)
+      std::ranges::replace(node.inputs, id, from);
     const std::string& name = graph.tensor(id).name;
     graph.nodes.push_back({OpKind::Identity, name, {from}, {id}, {}});
   }

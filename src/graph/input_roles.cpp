@@ -18,7 +18,8 @@ class RoleFinder {
       if (node.op == OpKind::Sqrt) note_variance(node);
     }
     if (is_network_) return roles_;
-    for (InputRole& role : roles_) role.terms = 1;
+    for (InputRole& role : roles_)
+      role.terms = 1;
     return roles_;
   }
 
@@ -28,7 +29,8 @@ class RoleFinder {
     int behind = own;
     for (const TensorId id : node.inputs)
       if (id != kAbsent) behind = std::max(behind, products_[id] + own);
-    for (const TensorId id : node.outputs) products_[id] = behind;
+    for (const TensorId id : node.outputs)
+      products_[id] = behind;
     is_network_ |= behind > 1;
   }
 

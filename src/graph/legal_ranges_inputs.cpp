@@ -29,7 +29,8 @@ void LegalRanges::passes_on(const Node& node, const Range& wanted) {
 
 void LegalRanges::moves(const Node& node, const Range& wanted) {
   const size_t count = node.op == OpKind::Concat ? node.inputs.size() : 1;
-  for (size_t i = 0; i < count; ++i) restrict_to(node.inputs[i], wanted);
+  for (size_t i = 0; i < count; ++i)
+    restrict_to(node.inputs[i], wanted);
 }
 
 void LegalRanges::composite(const Node& node, const Range& wanted) {
@@ -120,7 +121,8 @@ void LegalRanges::multiplies(const Node& node, const Range& wanted) {
   const double left = most / std::max(1.0, by);
   if (by <= most) return restrict_to(node.inputs[wide], {-left, left});
   const double root = std::sqrt(most);
-  for (const TensorId id : node.inputs) restrict_to(id, {-root, root});
+  for (const TensorId id : node.inputs)
+    restrict_to(id, {-root, root});
 }
 
 // An end that a bound keeps anyway asks for nothing.

@@ -101,7 +101,8 @@ void pack_panel(const Block& block, int64_t first, int64_t count, int width, dou
     for (int64_t line = 0; line < count; ++line) {
       const int64_t place = offset + lines[line] + depths[0];
       load_run(from.dtype, from.data, place, *depth_step, depth, along);
-      for (int64_t k = 0; k < depth; ++k) to[k * width + line] = along[k];
+      for (int64_t k = 0; k < depth; ++k)
+        to[k * width + line] = along[k];
     }
     return;
   }
@@ -123,7 +124,8 @@ void pack(const Block& block, int width, double* to) {
     if (count < width) std::fill(to, to + panel, 0.0);
     pack_panel(block, first, count, width, to);
     if (block.absolute)
-      for (int64_t i = 0; i < panel; ++i) to[i] = std::fabs(to[i]);
+      for (int64_t i = 0; i < panel; ++i)
+        to[i] = std::fabs(to[i]);
     to += panel;
   }
 }
@@ -140,7 +142,8 @@ void add_tiles(const double* left, const double* right, int64_t depth, int64_t r
       const int64_t tile_columns = std::min<int64_t>(kernel.columns, columns - j);
       for (int64_t y = 0; y < tile_rows; ++y) {
         double* const to = c + (i + y) * row_stride + j;
-        for (int64_t x = 0; x < tile_columns; ++x) to[x] += tile[y * kernel.columns + x];
+        for (int64_t x = 0; x < tile_columns; ++x)
+          to[x] += tile[y * kernel.columns + x];
       }
     }
 }

@@ -172,7 +172,8 @@ std::vector<const AttributeRow*> attributes_of(OpKind op) {
   std::vector<const AttributeRow*> rows;
   for (const AttributeGroup& group : kAttributes)
     if (contains(group.ops, op))
-      for (const AttributeRow& row : group.rows) rows.push_back(&row);
+      for (const AttributeRow& row : group.rows)
+        rows.push_back(&row);
   return rows;
 }
 

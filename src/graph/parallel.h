@@ -16,13 +16,15 @@ inline void parallel_for(int64_t count, int threads, const std::function<void(in
   if (threads <= 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   threads = static_cast<int>(std::min<int64_t>(threads, count));
   if (threads <= 1) {
-    for (int64_t i = 0; i < count; ++i) body(i);
+    for (int64_t i = 0; i < count; ++i)
+      body(i);
     return;
   }
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
     try {
-      for (int64_t i = next++; i < count; i = next++) body(i);
+      for (int64_t i = next++; i < count; i = next++)
+        body(i);
     } catch (...) {
       next = count;
       throw;
@@ -30,11 +32,13 @@ inline void parallel_for(int64_t count, int threads, const std::function<void(in
   };
   std::vector<std::future<void>> helpers;  // each waits for its end when it goes
   try {
-    for (int t = 1; t < threads; ++t) helpers.push_back(std::async(std::launch::async, work));
+    for (int t = 1; t < threads; ++t)
+      helpers.push_back(std::async(std::launch::async, work));
   } catch (const std::system_error&) {  // no more threads to be had: those that there are do it all
   }
   work();
-  for (auto& helper : helpers) helper.get();
+  for (auto& helper : helpers)
+    helper.get();
 }
 
 // [0, count) in parts of at least `grain`, at most one a core; `work(result, begin, end)` of each

@@ -344,7 +344,8 @@ void evaluate_integers(const Expression& expression, int64_t count,
       std::fill_n(made, count, saturated_integer(Dtype::i64, term.value));
     } else {
       std::array<const int64_t*, 3> args{};
-      for (int k = 0; k < arity_of(term.op); ++k) args[k] = done[term.args[k]];
+      for (int k = 0; k < arity_of(term.op); ++k)
+        args[k] = done[term.args[k]];
       const auto arg = [&](int k, int64_t i) { return args[k] == nullptr ? 0 : args[k][i]; };
       for (int64_t i = 0; i < count; ++i) {
         const int64_t a = arg(0, i);
@@ -376,17 +377,20 @@ void evaluate(const Expression& expression, int64_t count, std::span<const Colum
     const Column made = {values, values + count};
     const int arity = term.kind == ExpressionTerm::Kind::apply ? arity_of(term.op) : 0;
     Column args[3];
-    for (int k = 0; k < arity; ++k) args[k] = done[term.args[k]];
+    for (int k = 0; k < arity; ++k)
+      args[k] = done[term.args[k]];
     for (int64_t i = 0; i < count; ++i) {
       double x[3] = {0, 0, 0};
       double e[3] = {0, 0, 0};
-      for (int k = 0; k < arity; ++k) x[k] = args[k].value[i];
+      for (int k = 0; k < arity; ++k)
+        x[k] = args[k].value[i];
       double& value = made.value[i];
       value = term.value;
       if (arity != 0) value = apply(term.op, x[0], x[1], x[2]);
       if (drops_nan && std::isnan(value)) value = without_nan(term.op, x);
       if (!to.magnitude) continue;
-      for (int k = 0; k < arity; ++k) e[k] = args[k].magnitude[i];
+      for (int k = 0; k < arity; ++k)
+        e[k] = args[k].magnitude[i];
       double& magnitude = made.magnitude[i];
       magnitude = 0;
       if (arity != 0) magnitude = magnitude_of(term.op, arity, x, value, e);

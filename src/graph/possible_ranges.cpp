@@ -107,7 +107,8 @@ class Possible {
 
   Range hull_from(const Node& node, size_t first) const {
     Range out = in(node, first);
-    for (size_t i = first + 1; i < node.inputs.size(); ++i) out = hull(out, in(node, i));
+    for (size_t i = first + 1; i < node.inputs.size(); ++i)
+      out = hull(out, in(node, i));
     return out;
   }
 

@@ -26,7 +26,8 @@ std::vector<Box> row_boxes(const Shape& shape, size_t axes, int64_t begin, int64
     size_t axis = axes;
     int64_t inner = 1;
     const auto fits_whole = [&](int64_t size) { return row % size == 0 && row + size <= end; };
-    while (axis > 1 && fits_whole(inner * shape[axis - 1])) inner *= shape[--axis];
+    while (axis > 1 && fits_whole(inner * shape[axis - 1]))
+      inner *= shape[--axis];
     const Shape at = coordinates_of(leading, row);
     Box box = whole(shape);
     for (size_t i = 0; i < axis; ++i) {
@@ -164,7 +165,8 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<
   WARPLOOM_TRY(std::vector<ValueAndMagnitude> all,
                evaluate_exactly(graph, inputs, std::move(options)));
   std::vector<std::vector<double>> outputs;
-  for (ValueAndMagnitude& one : all) outputs.push_back(std::move(one.value));
+  for (ValueAndMagnitude& one : all)
+    outputs.push_back(std::move(one.value));
   return outputs;
 }
 

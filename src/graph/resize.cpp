@@ -57,7 +57,8 @@ struct Along {
 
   double weight(int64_t to, int t) const {
     double all = 0;
-    for (int other = 0; other < taps(); ++other) all += share(to, other);
+    for (int other = 0; other < taps(); ++other)
+      all += share(to, other);
     return share(to, t) / all;
   }
 

@@ -124,7 +124,8 @@ Result<InferredOutput> pointwise_float(const NodeContext& context) {
 }
 
 Result<InferredOutput> power(const NodeContext& context) {
-  for (size_t i : {0u, 1u}) WARPLOOM_CHECK(check_number(context, i));
+  for (size_t i : {0u, 1u})
+    WARPLOOM_CHECK(check_number(context, i));
   return broadcast_all(context, context.in(0).dtype);
 }
 

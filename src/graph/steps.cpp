@@ -39,7 +39,8 @@ constexpr Reducer kReducers[] = {
 
 int64_t address(const StepView& view, const Shape& at) {
   int64_t place = view.origin;
-  for (size_t i = 0; i < at.size(); ++i) place += at[i] * view.strides[i];
+  for (size_t i = 0; i < at.size(); ++i)
+    place += at[i] * view.strides[i];
   return place;
 }
 
@@ -182,7 +183,8 @@ void Planner::finish(TensorId wanted, const Box& box) {
     made_.result = to;
   }
   for (size_t i = 0; i < made_.steps.size(); ++i)
-    for (const int read : reads_of(made_.steps[i])) made_.storages[read].last_use = i;
+    for (const int read : reads_of(made_.steps[i]))
+      made_.storages[read].last_use = i;
   made_.storages[made_.result].last_use = made_.steps.size();
 }
 
@@ -192,7 +194,8 @@ std::vector<int> Planner::reads_of(const Step& step) {
     if (view) reads.push_back(view->storage);
   };
   if (const auto* pointwise = std::get_if<PointwiseStep>(&step.work))
-    for (const auto& view : pointwise->inputs) add(view);
+    for (const auto& view : pointwise->inputs)
+      add(view);
   if (const auto* moved = std::get_if<CopyStep>(&step.work)) add(moved->from);
   if (const auto* gather = std::get_if<GatherStep>(&step.work)) {
     add(gather->from);
@@ -301,7 +304,8 @@ size_t Planner::first_axis(const Box& box, const StepView& out, const StepView& 
     return still.strides[i] == 0 && out.strides[i] == behind;
   };
   size_t axis = end;
-  while (axis > 0 && joins(axis - 1)) --axis;
+  while (axis > 0 && joins(axis - 1))
+    --axis;
   return axis;
 }
 
@@ -328,7 +332,8 @@ void Planner::multiply(const Node& node, const Box& box, size_t left, const Step
   for (int64_t i = 0; i < element_count(batch); ++i) {
     Shape at = box.begin;
     const Shape within = coordinates_of(batch, i);
-    for (size_t k = 0; k < rows; ++k) at[k] += within[k];
+    for (size_t k = 0; k < rows; ++k)
+      at[k] += within[k];
     step.batch.push_back({address(in_a, at), address(in_b, at), address(out, at)});
   }
   push(std::move(step), to, tensor_of(node).dtype);
@@ -383,7 +388,8 @@ void Planner::reshape(const Node& node, const Box& box) {
   const auto steps = strides_of(in);
   StepView to = view(node.inputs[0]);
   bool flat = true;
-  for (size_t i = 0; i < in.size(); ++i) flat &= source.size[i] <= 1 || to.strides[i] == steps[i];
+  for (size_t i = 0; i < in.size(); ++i)
+    flat &= source.size[i] <= 1 || to.strides[i] == steps[i];
   if (!flat) {
     const int stored = make(is_whole(to), volume(source));
     made_.storages[stored].is_exact = made_.storages[to.storage].is_exact;
@@ -392,7 +398,8 @@ void Planner::reshape(const Node& node, const Box& box) {
   }
   const Shape& begin = source.begin;
   int64_t flat_begin = 0;
-  for (size_t i = 0; i < begin.size(); ++i) flat_begin += begin[i] * steps[i];
+  for (size_t i = 0; i < begin.size(); ++i)
+    flat_begin += begin[i] * steps[i];
   to.origin = address(to, begin) - flat_begin;
   to.strides = strides_of(out);
   views_[node.outputs[0]] = to;
@@ -430,7 +437,8 @@ void Planner::gather(const Node& node, const Box& box) {
 
 void Planner::concat(const Node& node, const Box& box) {
   bool exact = true;
-  for (const TensorId id : node.inputs) exact = exact && made_.storages[view(id).storage].is_exact;
+  for (const TensorId id : node.inputs)
+    exact = exact && made_.storages[view(id).storage].is_exact;
   const int to = make(node, box);
   made_.storages[to].is_exact = exact;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
@@ -438,7 +446,8 @@ void Planner::concat(const Node& node, const Box& box) {
     const Shape& in = shape(node.inputs[k]);
     Box part = inside(reach(sources, in, box), in);
     if (volume(part) == 0) continue;
-    for (size_t i = 0; i < sources.size(); ++i) part.begin[i] -= sources[i].begin;
+    for (size_t i = 0; i < sources.size(); ++i)
+      part.begin[i] -= sources[i].begin;
     const StepView from = projected(node, k, view(node.inputs[k]));
     copy(part.size, in_box(from, part), in_box(views_[node.outputs[0]], part));
   }

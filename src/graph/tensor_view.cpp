@@ -35,7 +35,8 @@ View packed(const Box& box, const std::shared_ptr<Storage>& in) {
 
 int64_t address(const View& view, const Shape& at) {
   int64_t offset = view.origin;
-  for (size_t i = 0; i < at.size(); ++i) offset += at[i] * view.strides[i];
+  for (size_t i = 0; i < at.size(); ++i)
+    offset += at[i] * view.strides[i];
   return offset;
 }
 
@@ -84,7 +85,8 @@ void for_runs(const Box& box, int threads, const RunBody& body) {
     if (!outer.empty()) outer.back() = 1;
     for (int64_t row = first_row; row < end_row; ++row) {
       Shape at = coordinates_of(outer, row);
-      for (size_t i = 0; i < at.size(); ++i) at[i] += box.begin[i];
+      for (size_t i = 0; i < at.size(); ++i)
+        at[i] += box.begin[i];
       if (!at.empty()) at.back() += begin;
       body(row * last + begin, count, at);
     }
@@ -96,7 +98,8 @@ std::vector<int64_t> offsets(const Shape& sizes, const std::vector<int64_t>& str
   for (size_t i = 0; i < sizes.size(); ++i) {
     std::vector<int64_t> next;
     for (int64_t at : all)
-      for (int64_t k = 0; k < sizes[i]; ++k) next.push_back(at + k * strides[i]);
+      for (int64_t k = 0; k < sizes[i]; ++k)
+        next.push_back(at + k * strides[i]);
     all = std::move(next);
   }
   return all;

@@ -66,14 +66,16 @@ Result<List> named_axes(const NodeContext& context, size_t count) {
   }
   const size_t rank = context.in(0).shape.size();
   WARPLOOM_CHECK(axes(context, named, rank));
-  for (int64_t& axis : named) axis += axis < 0 ? as_int64(rank) : 0;
+  for (int64_t& axis : named)
+    axis += axis < 0 ? as_int64(rank) : 0;
   return named;
 }
 }  // namespace
 
 AxisSources same_axes(size_t rank) {
   AxisSources sources(rank);
-  for (size_t i = 0; i < rank; ++i) sources[i].axis = as_int(i);
+  for (size_t i = 0; i < rank; ++i)
+    sources[i].axis = as_int(i);
   return sources;
 }
 
@@ -123,7 +125,8 @@ Result<InferredOutput> unsqueeze(const NodeContext& context) {
   WARPLOOM_TRY(const List wanted, list(context, 1, kAxes));
   const size_t rank = shape.size() + wanted.size();
   WARPLOOM_TRY(const List where, axes(context, wanted, rank));
-  for (const int64_t axis : where) shape.insert(shape.begin() + axis, 1);
+  for (const int64_t axis : where)
+    shape.insert(shape.begin() + axis, 1);
   return InferredOutput{context.in(0).dtype, shape};
 }
 
@@ -230,8 +233,10 @@ Result<InferredOutput> gather(const NodeContext& context) {
   AxisSources data = same_axes(from.size());
   AxisSources places = same_axes(indices.size());
   data[axis] = {};
-  for (size_t i = axis + 1; i < data.size(); ++i) data[i].axis += as_int(indices.size()) - 1;
-  for (AxisSource& place : places) place.axis += as_int(axis);
+  for (size_t i = axis + 1; i < data.size(); ++i)
+    data[i].axis += as_int(indices.size()) - 1;
+  for (AxisSource& place : places)
+    place.axis += as_int(axis);
   return InferredOutput{context.in(0).dtype, shape, {data, places}};
 }
 

@@ -46,10 +46,13 @@ class Maker {
       is_made[*id] = true;
       making.made.insert(tensor.name);
     }
-    for (const TensorId id : behind(targets_, {})) collect(id, making.carried);
+    for (const TensorId id : behind(targets_, {}))
+      collect(id, making.carried);
     std::set<std::string> past;
-    for (const TensorId id : behind(open_.outputs, is_made)) collect(id, past);
-    for (const std::string& name : past) making.carried.erase(name);
+    for (const TensorId id : behind(open_.outputs, is_made))
+      collect(id, past);
+    for (const std::string& name : past)
+      making.carried.erase(name);
     making.steps = steps_to(targets_);
     return making;
   }
@@ -119,7 +122,8 @@ class Maker {
       if (id == kAbsent || stopped || !seen.insert(id).second) continue;
       if (producers_[id] < 0 || open_.tensor(id).constant) continue;
       const Node& node = open_.nodes[producers_[id]];
-      for (const TensorId input : node.inputs) open.push_back(input);
+      for (const TensorId input : node.inputs)
+        open.push_back(input);
     }
     return seen;
   }
@@ -146,7 +150,8 @@ class Maker {
       const TensorId made = node.outputs[0];
       const bool is_step = needed.contains(made) && !open_.tensor(made).constant;
       if (!is_step) continue;
-      for (TensorId& id : node.inputs) id = renamed.at(id);
+      for (TensorId& id : node.inputs)
+        id = renamed.at(id);
       for (TensorId& id : node.outputs) {
         const auto known = renamed.find(id);
         id = known == renamed.end() ? kAbsent : known->second;

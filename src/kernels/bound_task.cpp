@@ -137,8 +137,10 @@ Result<LaunchList> BoundTask::build(const KernelConfig& config) const {
   list.workspaces = made->programs.workspaces;
   list.predicted_us = made->us();
   list.special = made->special;
-  for (const auto id : graph.inputs) list.inputs.push_back(spec_of(graph.tensor(id)));
-  for (const auto id : graph.outputs) list.outputs.push_back(spec_of(graph.tensor(id)));
+  for (const auto id : graph.inputs)
+    list.inputs.push_back(spec_of(graph.tensor(id)));
+  for (const auto id : graph.outputs)
+    list.outputs.push_back(spec_of(graph.tensor(id)));
   for (size_t i = 0; i < made->solutions.size(); ++i) {
     WARPLOOM_TRY(Kernel kernel, kernel_of(*made, i));
     // Constants that kernels read are given to the plan like inputs.

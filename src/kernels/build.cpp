@@ -37,7 +37,8 @@ using graph::TensorId;
 Error error_of(const KernelConfig& config, const FailedConstraint& failed) {
   const auto name = [&](size_t field) { return config.field(field).name; };
   std::vector<std::string_view> names;
-  for (const size_t field : failed.fields) names.push_back(name(field));
+  for (const size_t field : failed.fields)
+    names.push_back(name(field));
   const char* message = "the schedule's fields cannot hold together";
   if (failed.code == ErrorCode::kResourceLimit)
     message = "what a block keeps does not fit in shared memory, or a core's L2 cache";
@@ -119,7 +120,8 @@ std::vector<double> needed(const Graph& graph) {
   const auto all = [&](TensorId id) {
     return as_double(graph::element_count(graph.tensor(id).shape));
   };
-  for (const auto id : graph.outputs) out[at(id)] = all(id);
+  for (const auto id : graph.outputs)
+    out[at(id)] = all(id);
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     const OpClass what = class_of(node->op);
     const bool moves = what == OpClass::movement || what == OpClass::view;
@@ -153,7 +155,8 @@ Work work_of(const Region& region) {
   const auto elements = needed(graph);
   std::map<std::string, double> loaded;
   for (const LoopNest& nest : region.nests())
-    for (const Access& load : nest.loads) loaded[load.name] += elements_of(nest, load);
+    for (const Access& load : nest.loads)
+      loaded[load.name] += elements_of(nest, load);
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
     const auto id = static_cast<TensorId>(i);
@@ -162,7 +165,8 @@ Work work_of(const Region& region) {
     if (!region.nests().empty()) count = std::min(count, loaded[tensor.name]);
     if (given || tensor.constant) work.bytes += count * bits_of(tensor.dtype) / 8;
   }
-  for (const auto id : graph.outputs) work.bytes += as_double(graph::byte_count(graph.tensor(id)));
+  for (const auto id : graph.outputs)
+    work.bytes += as_double(graph::byte_count(graph.tensor(id)));
   for (const graph::Node& node : graph.nodes) {
     if (!multiplies(class_of(node.op))) continue;
     const auto terms = as_double(graph::terms_of(graph, node));

@@ -78,7 +78,8 @@ TileCoord::TileCoord(const LoopNest& nest,
 
 int64_t TileCoord::count(const LoopNest& nest, const std::vector<size_t>& axes) const {
   int64_t product = 1;
-  for (const size_t axis : axes) product *= ceil_div(nest.axes[axis], extent[axis]);
+  for (const size_t axis : axes)
+    product *= ceil_div(nest.axes[axis], extent[axis]);
   return product;
 }
 
@@ -97,7 +98,8 @@ void TileCoord::place(const LoopNest& nest, const std::vector<size_t>& axes, con
 
 Index TileCoord::first(const Affine& coordinate) const {
   Index sum = coordinate.begin;
-  for (size_t a = 0; a < coordinate.steps.size(); ++a) sum = sum + origin[a] * coordinate.steps[a];
+  for (size_t a = 0; a < coordinate.steps.size(); ++a)
+    sum = sum + origin[a] * coordinate.steps[a];
   return sum;
 }
 

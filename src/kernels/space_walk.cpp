@@ -78,7 +78,8 @@ struct SpaceWalk::Walk {
         blame = *std::move(below);
         break;
       }
-      for (size_t i = 0; i < blame.size(); ++i) blame[i] = blame[i] || (*below)[i];
+      for (size_t i = 0; i < blame.size(); ++i)
+        blame[i] = blame[i] || (*below)[i];
     }
     blame[step.field] = false;
     open[step.field] = true;
@@ -89,7 +90,8 @@ struct SpaceWalk::Walk {
   std::optional<Fields> blame_of(const std::optional<FailedConstraint>& failed) const {
     if (!failed) return std::nullopt;
     Fields blame(config.size(), false);
-    for (const size_t field : failed->fields) blame[field] = true;
+    for (const size_t field : failed->fields)
+      blame[field] = true;
     return blame;
   }
 };

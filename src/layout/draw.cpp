@@ -32,7 +32,8 @@ Picture picture_of(const std::string& title, const std::vector<int64_t>& tile, i
   for (int64_t i = 0; i < rows * columns; ++i) {
     Coord coord(tile.size(), i % columns);
     int64_t row = i / columns;
-    for (size_t d = tile.size(); d-- > 1; row /= tile[d - 1]) coord[d - 1] = row % tile[d - 1];
+    for (size_t d = tile.size(); d-- > 1; row /= tile[d - 1])
+      coord[d - 1] = row % tile[d - 1];
     cells.push_back(cell(coord));
     width = std::max(width, cells.back().text.size());
   }
@@ -84,7 +85,8 @@ Picture draw(const MemoryLayout& layout, int64_t most) {
   std::vector<int64_t> tile;
   for (const auto& dim : layout.dims) {
     tile.push_back(1);
-    for (const MemoryMode& mode : dim) tile.back() *= mode.extent;
+    for (const MemoryMode& mode : dim)
+      tile.back() *= mode.extent;
   }
   return picture_of(to_string(layout), tile, most, [&](const Coord& coord) {
     const auto bank = layout.byte_offset(coord) / 4 % 32;

@@ -20,7 +20,8 @@ namespace warploom::layout {
 int64_t MemoryLayout::elements() const {
   int64_t last = 0;
   for (const auto& dim : dims)
-    for (const MemoryMode& mode : dim) last += (mode.extent - 1) * mode.stride;
+    for (const MemoryMode& mode : dim)
+      last += (mode.extent - 1) * mode.stride;
   return last + 1;
 }
 
@@ -159,7 +160,8 @@ std::vector<int64_t> spread(const std::vector<TvMode>& modes, size_t rank) {
   for (const TvMode& mode : modes) {
     const size_t before = all.size();
     for (int64_t digit = 1; digit < mode.extent; ++digit)
-      for (size_t i = 0; i < before; ++i) all.push_back(all[i] + digit * mode.step[i % rank]);
+      for (size_t i = 0; i < before; ++i)
+        all.push_back(all[i] + digit * mode.step[i % rank]);
   }
   return all;
 }
@@ -174,7 +176,8 @@ Phase all_offsets(const TvLayout& registers, const MemoryLayout& memory, bool li
   Coord coord(rank);
   for (size_t t = 0; t < of_thread.size(); t += rank * (linear ? std::max<size_t>(t / rank, 1) : 1))
     for (size_t v = 0; v < of_value.size(); v += rank) {
-      for (size_t d = 0; d < rank; ++d) coord[d] = of_thread[t + d] + of_value[v + d];
+      for (size_t d = 0; d < rank; ++d)
+        coord[d] = of_thread[t + d] + of_value[v + d];
       offsets.push_back(memory.element_offset(coord) * memory.element_bits);
     }
   return offsets;
@@ -206,7 +209,8 @@ std::set<Phase> phases_of(const TvLayout& registers, MemoryLayout memory, int ac
         for (int64_t v = step; v < std::min(values, step + vector); ++v)
           phase.push_back(offset_of(t, v));
       const int64_t origin = phase.front();
-      for (int64_t& offset : phase) offset ^= origin;
+      for (int64_t& offset : phase)
+        offset ^= origin;
       seen.insert(std::move(phase));
     }
   return seen;
@@ -230,7 +234,8 @@ int ways_of(const std::set<Phase>& phases, int element_bits, const Swizzle& swiz
     const auto repeated = std::ranges::unique(words);
     words.erase(repeated.begin(), repeated.end());
     std::array<int, kBanks> load{};
-    for (const int64_t w : words) worst = std::max(worst, ++load[w % kBanks]);
+    for (const int64_t w : words)
+      worst = std::max(worst, ++load[w % kBanks]);
     if (worst >= enough) break;
   }
   return worst;
@@ -258,7 +263,8 @@ int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int
   if (vector == 1) return 1;
   const bool linear = std::has_single_bit(as_uint64(bits)) && bit_matrix(registers, memory);
   Phase offsets = all_offsets(registers, memory, linear);
-  for (int64_t& bit : offsets) bit = memory.swizzle(bit >> 3) << 3 | (bit & 7);
+  for (int64_t& bit : offsets)
+    bit = memory.swizzle(bit >> 3) << 3 | (bit & 7);
   const auto holds = [&](int64_t v) {
     for (size_t i = 0; i < offsets.size(); ++i) {
       const auto within = as_int64(i) % v;
@@ -267,7 +273,8 @@ int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int
     }
     return true;
   };
-  while (vector > 1 && !holds(vector)) vector /= 2;
+  while (vector > 1 && !holds(vector))
+    vector /= 2;
   return vector;
 }
 

@@ -16,7 +16,8 @@ namespace warploom::layout {
 namespace {
 int64_t product(const std::vector<TvMode>& modes) {
   int64_t product = 1;
-  for (const TvMode& mode : modes) product *= mode.extent;
+  for (const TvMode& mode : modes)
+    product *= mode.extent;
   return product;
 }
 
@@ -24,7 +25,8 @@ void add_digits(const std::vector<TvMode>& modes, int64_t index, Coord& coord) {
   for (const TvMode& mode : modes) {
     const int64_t digit = index % mode.extent;
     index /= mode.extent;
-    for (size_t d = 0; d < coord.size(); ++d) coord[d] += digit * mode.step[d];
+    for (size_t d = 0; d < coord.size(); ++d)
+      coord[d] += digit * mode.step[d];
   }
 }
 
@@ -77,10 +79,12 @@ Coord TvLayout::coord(int64_t thread_index, int64_t value_index) const {
 
 bool TvLayout::is_exact() const {
   int64_t elements = 1;
-  for (const int64_t extent : tile) elements *= extent;
+  for (const int64_t extent : tile)
+    elements *= extent;
   std::vector<int64_t> hits(elements);
   std::vector<Coord> of_values;
-  for (int64_t v = 0; v < values(); ++v) of_values.push_back(coord(0, v));
+  for (int64_t v = 0; v < values(); ++v)
+    of_values.push_back(coord(0, v));
   for (int64_t t = 0; t < threads(); ++t) {
     const Coord of_thread = coord(t, 0);
     for (const Coord& of_value : of_values) {
@@ -103,7 +107,8 @@ std::vector<ThreadDigit> thread_digits(const TvLayout& layout, bool cut) {
     for (const int64_t extent : {inside, mode.extent / inside}) {
       digit.extent = extent;
       if (extent > 1) digits.push_back(digit);
-      for (int64_t& step : digit.step) step *= extent;
+      for (int64_t& step : digit.step)
+        step *= extent;
       digit.below *= extent;
     }
   }
@@ -168,7 +173,8 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
   TvLayout result = layout;
   result.tile[a] = 1;
   std::erase_if(result.value, [a](const TvMode& mode) { return mode.step[a] != 0; });
-  for (TvMode& mode : result.thread) mode.step[a] = 0;
+  for (TvMode& mode : result.thread)
+    mode.step[a] = 0;
   return result;
 }
 
@@ -184,9 +190,11 @@ TvLayout broadcast_operand(const TvLayout& layout, const std::vector<int64_t>& o
 
 std::string to_string(const TvLayout& layout) {
   std::string out = fmt::format("tile {} thread", fmt::join(layout.tile, "x"));
-  for (const TvMode& mode : layout.thread) (out += ' ') += mode_text(mode);
+  for (const TvMode& mode : layout.thread)
+    (out += ' ') += mode_text(mode);
   out += " value";
-  for (const TvMode& mode : layout.value) (out += ' ') += mode_text(mode);
+  for (const TvMode& mode : layout.value)
+    (out += ' ') += mode_text(mode);
   return out;
 }
 }  // namespace warploom::layout

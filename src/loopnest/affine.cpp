@@ -16,8 +16,10 @@ Affine along(size_t axis, size_t axes, int64_t step) {
 void add(Affine& to, const Affine& from, int64_t factor) {
   to.begin += from.begin * factor;
   if (to.steps.size() < from.steps.size()) to.steps.resize(from.steps.size());
-  for (size_t a = 0; a < from.steps.size(); ++a) to.steps[a] += from.steps[a] * factor;
-  while (!to.steps.empty() && to.steps.back() == 0) to.steps.pop_back();
+  for (size_t a = 0; a < from.steps.size(); ++a)
+    to.steps[a] += from.steps[a] * factor;
+  while (!to.steps.empty() && to.steps.back() == 0)
+    to.steps.pop_back();
 }
 
 bool steps_along(const Affine& coordinate, const std::vector<size_t>& axes) {

@@ -85,7 +85,8 @@ std::optional<Coordinates> AxisBuilder::digits(const Affine& flat, const Shape& 
     const int64_t pace = std::abs(step);
     // The outermost digit that the axis steps along in whole steps.
     size_t d = 0;
-    while (d + 1 < sizes.size() && (weights[d] > pace || pace % weights[d] != 0)) ++d;
+    while (d + 1 < sizes.size() && (weights[d] > pace || pace % weights[d] != 0))
+      ++d;
     if (pace % weights[d] != 0) return std::nullopt;
     const int64_t next_weight = d > 0 ? weights[d - 1] : 0;
     const bool carries = d > 0 && pace * axes_[axis] > next_weight && next_weight % pace == 0;

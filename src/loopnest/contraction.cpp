@@ -20,8 +20,10 @@ void add_row(Contraction& c) {
   c.nest.axes.push_back(1);
   Access& out = c.nest.outputs[0].place;
   for (Access& load : c.nest.loads)
-    for (Affine& dim : load.at) dim.steps.push_back(0);
-  for (Affine& dim : out.at) dim.steps.push_back(0);
+    for (Affine& dim : load.at)
+      dim.steps.push_back(0);
+  for (Affine& dim : out.at)
+    dim.steps.push_back(0);
   for (Access* const access : {&c.nest.loads[c.a], &out}) {
     access->shape.insert(access->shape.begin(), 1);
     access->strides.insert(access->strides.begin(), 0);
@@ -57,7 +59,8 @@ void multiply_behind(Contraction& c, std::vector<int> factors, double number) {
   for (size_t v = c.sum + 1; v < values.size(); ++v)
     std::ranges::for_each(values[v].operands, move);
   move(c.nest.outputs[0].value);
-  for (size_t& r : c.reductions) r += behind.size();
+  for (size_t& r : c.reductions)
+    r += behind.size();
   const auto after_sum = values.begin() + sum + 1;
   values.insert(after_sum, behind.begin(), behind.end());
 }

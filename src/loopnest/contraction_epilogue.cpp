@@ -28,7 +28,8 @@ class EpilogueTree {
     if (value.kind == Kind::load) loads.push_back(value.load);
     if (!can_compute(value)) return HUGE_VAL;
     double all = 1;
-    for (const int operand : value.operands) all += count(operand);
+    for (const int operand : value.operands)
+      all += count(operand);
     const bool starts_anew = value.kind == Kind::reduce && all <= kMostNodes;
     nodes_[id] = starts_anew ? 1 : all;
     return nodes_[id];

@@ -48,7 +48,8 @@ std::optional<Affine> constraint_of(const LoopNest& nest, int condition, bool ho
   Affine constraint = y.at;
   const bool strict = holds != or_equal;
   constraint.begin -= x.at.begin + (strict ? 1 : 0);
-  for (size_t a = 0; a < constraint.steps.size(); ++a) constraint.steps[a] -= x.at.steps[a];
+  for (size_t a = 0; a < constraint.steps.size(); ++a)
+    constraint.steps[a] -= x.at.steps[a];
   return constraint;
 }
 

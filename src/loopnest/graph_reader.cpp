@@ -144,7 +144,8 @@ std::optional<Affine> GraphReader::even_steps_of(TensorId id, const Coordinates&
   }
   for (int64_t i = 0; i < count; ++i) {
     int64_t even = first;
-    for (size_t d = 0; d < at.size(); ++d) even += i / strides[d] % table.shape[d] * steps[d];
+    for (size_t d = 0; d < at.size(); ++d)
+      even += i / strides[d] % table.shape[d] * steps[d];
     if (element(i) != even) return std::nullopt;
   }
   return index;

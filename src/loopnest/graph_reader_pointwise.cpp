@@ -57,7 +57,8 @@ GraphReader::MaybeValue GraphReader::read_pointwise(const Node& node, TensorId i
     }
     return exprs_.wrap(exprs_.evaluate(*expression, *operands, true), to);
   }
-  for (int& operand : *operands) operand = exprs_.to_float(operand);
+  for (int& operand : *operands)
+    operand = exprs_.to_float(operand);
   const int value = exprs_.evaluate(*expression, *operands, false);
   const bool narrows = is_float(to) && bits_of(to) < bits_of(from) && only_converts(node);
   if (!narrows) return value;

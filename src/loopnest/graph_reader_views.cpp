@@ -168,7 +168,8 @@ GraphReader::MaybeValue GraphReader::read_gather(const Node& node, const Coordin
     if (d != axis) load.at[d] = at[in_result];
   }
   const Shape steps = graph::strides_of(indices.shape);
-  for (size_t d = 0; d < steps.size(); ++d) add(load.at[axis], (*place)[d], steps[d]);
+  for (size_t d = 0; d < steps.size(); ++d)
+    add(load.at[axis], (*place)[d], steps[d]);
   load.gather_indices = {indices.name, indices.dtype, {graph::element_count(indices.shape)}};
   load.gather_dim = as_int(axis);
   load.in_bounds = false;

@@ -41,9 +41,12 @@ size_t Expr::hash() const {
   add(as_int(dtype));
   add(std::bit_cast<uint64_t>(value));
   add(at.begin);
-  for (const int64_t step : at.steps) add(step);
-  for (const int operand : operands) add(operand);
-  for (const size_t axis : axes) add(axis);
+  for (const int64_t step : at.steps)
+    add(step);
+  for (const int operand : operands)
+    add(operand);
+  for (const size_t axis : axes)
+    add(axis);
   add(reverse);
   return hash;
 }
@@ -60,7 +63,8 @@ std::optional<size_t> Access::dim_of(size_t axis) const {
 
 int64_t Access::stride(size_t axis) const {
   int64_t sum = 0;
-  for (size_t d = 0; d < at.size(); ++d) sum += at[d].steps[axis] * strides[d];
+  for (size_t d = 0; d < at.size(); ++d)
+    sum += at[d].steps[axis] * strides[d];
   return sum;
 }
 
@@ -76,7 +80,8 @@ std::vector<bool> LoopNest::reduced() const {
   std::vector<bool> out(axes.size(), false);
   for (const Expr& value : values) {
     if (value.kind != Kind::reduce) continue;
-    for (const size_t axis : value.axes) out[axis] = true;
+    for (const size_t axis : value.axes)
+      out[axis] = true;
   }
   return out;
 }
@@ -97,8 +102,10 @@ bool LoopNest::bypasses_l1(const Access& load, int64_t l2_bytes) const {
   };
   int64_t read = 0;
   int64_t written = 0;
-  for (const Access& each : loads) read += bytes(each);
-  for (const Output& output : outputs) written += bytes(output.place);
+  for (const Access& each : loads)
+    read += bytes(each);
+  for (const Output& output : outputs)
+    written += bytes(output.place);
   const bool used_once = graph::element_count(load.shape) >= graph::element_count(axes);
   return used_once && (written * kHardlyWrites < read || read + written < l2_bytes);
 }
@@ -134,7 +141,8 @@ double magnitude_of_reduce(const LoopNest& nest, const Expr& reduce, double oper
   if (reduce.op == ValueOp::mul) return HUGE_VAL;
   if (reduce.op != ValueOp::add) return operand;
   double bound = operand;
-  for (const size_t axis : reduce.axes) bound *= as_double(nest.axes[axis]);
+  for (const size_t axis : reduce.axes)
+    bound *= as_double(nest.axes[axis]);
   return bound;
 }
 
@@ -166,7 +174,8 @@ double LoopNest::largest_magnitude(int id) const {
   std::vector<double> known;  // of the values up to this one, operands before users
   for (int v = 0; v <= id; ++v) {
     std::vector<double> operands;
-    for (const int operand : value(v).operands) operands.push_back(known[as_size(operand)]);
+    for (const int operand : value(v).operands)
+      operands.push_back(known[as_size(operand)]);
     const double bound = magnitude_of(*this, value(v), operands);
     known.push_back(bound < HUGE_VAL ? bound : HUGE_VAL);  // 0 · ∞ is no number
   }

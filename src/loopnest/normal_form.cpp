@@ -14,8 +14,10 @@ namespace warploom::loopnest {
 namespace {
 std::vector<Access*> accesses_of(LoopNest& nest) {
   std::vector<Access*> all;
-  for (Access& load : nest.loads) all.push_back(&load);
-  for (LoopNest::Output& output : nest.outputs) all.push_back(&output.place);
+  for (Access& load : nest.loads)
+    all.push_back(&load);
+  for (LoopNest::Output& output : nest.outputs)
+    all.push_back(&output.place);
   return all;
 }
 
@@ -37,24 +39,30 @@ void complete_value(LoopNest& nest, Expr& value) {
     bool varies = false;
     if (value.kind == Kind::load) varies = nest.load_of(value).uses(a);
     if (value.kind == Kind::index) varies = value.at.steps[a] != 0;
-    for (const int operand : value.operands) varies = varies || nest.value(operand).varies[a];
+    for (const int operand : value.operands)
+      varies = varies || nest.value(operand).varies[a];
     value.varies[a] = varies;
   }
-  for (const size_t axis : value.axes) value.varies[axis] = value.kind == Kind::scan;
+  for (const size_t axis : value.axes)
+    value.varies[axis] = value.kind == Kind::scan;
 }
 
 void complete(LoopNest& nest) {
-  for (Access* const access : accesses_of(nest)) complete_access(*access, nest.axes.size());
-  for (Expr& value : nest.values) complete_value(nest, value);
+  for (Access* const access : accesses_of(nest))
+    complete_access(*access, nest.axes.size());
+  for (Expr& value : nest.values)
+    complete_value(nest, value);
 }
 
 // By value: whether an output is made of it.
 std::vector<bool> needed_values(const LoopNest& nest) {
   std::vector<bool> needed(nest.values.size(), false);
-  for (const LoopNest::Output& output : nest.outputs) needed[as_size(output.value)] = true;
+  for (const LoopNest::Output& output : nest.outputs)
+    needed[as_size(output.value)] = true;
   for (size_t v = nest.values.size(); v-- > 0;) {
     if (!needed[v]) continue;
-    for (const int operand : nest.values[v].operands) needed[as_size(operand)] = true;
+    for (const int operand : nest.values[v].operands)
+      needed[as_size(operand)] = true;
   }
   return needed;
 }
@@ -76,7 +84,8 @@ void drop_unused(LoopNest& nest) {
     }
     values.push_back(std::move(value));
   }
-  for (LoopNest::Output& output : nest.outputs) rename(output.value);
+  for (LoopNest::Output& output : nest.outputs)
+    rename(output.value);
   nest.loads = std::move(loads);
   nest.values = std::move(values);
 }
@@ -146,7 +155,8 @@ void merge(Access& access, const AxisPair& axes) {
     access.shape[*dims.inner] *= axes.outer_size;
     access.erase(*dims.outer);
   }
-  for (Affine& c : access.at) erase_axis(c, axes.outer);
+  for (Affine& c : access.at)
+    erase_axis(c, axes.outer);
 }
 
 void merge(Expr& value, const AxisPair& axes) {
@@ -166,8 +176,10 @@ void merge_axes(LoopNest& nest, size_t outer) {
     if (!can_merge(*access, axes)) return;
   for (const Expr& value : nest.values)
     if (!can_merge(value, axes)) return;
-  for (Access* const access : accesses) merge(*access, axes);
-  for (Expr& value : nest.values) merge(value, axes);
+  for (Access* const access : accesses)
+    merge(*access, axes);
+  for (Expr& value : nest.values)
+    merge(value, axes);
   nest.axes[axes.inner()] *= axes.outer_size;
   nest.axes.erase(nest.axes.begin() + as_int64(outer));
 }
@@ -200,7 +212,8 @@ void one_dimension_an_axis(Access& access, const LoopNest& nest, bool is_output)
       continue;
     }
     begin += c.begin * access.strides[d];
-    for (size_t a = 0; a < rank; ++a) strides[a] += c.steps[a] * access.strides[d];
+    for (size_t a = 0; a < rank; ++a)
+      strides[a] += c.steps[a] * access.strides[d];
   }
   Access plain = access;
   plain.shape.clear();
@@ -220,9 +233,12 @@ void one_dimension_an_axis(Access& access, const LoopNest& nest, bool is_output)
 LoopNest normal_form(LoopNest nest) {
   complete(nest);
   drop_unused(nest);
-  for (Access& load : nest.loads) one_dimension_an_axis(load, nest, false);
-  for (LoopNest::Output& output : nest.outputs) one_dimension_an_axis(output.place, nest, true);
-  for (size_t a = nest.axes.size(); a-- > 1;) merge_axes(nest, a - 1);
+  for (Access& load : nest.loads)
+    one_dimension_an_axis(load, nest, false);
+  for (LoopNest::Output& output : nest.outputs)
+    one_dimension_an_axis(output.place, nest, true);
+  for (size_t a = nest.axes.size(); a-- > 1;)
+    merge_axes(nest, a - 1);
   return nest;
 }
 }  // namespace warploom::loopnest

@@ -49,7 +49,8 @@ bool is_written_by_rows(const RowReduction& rows, const Access& place) {
 bool find_row_axes(RowReduction& rows) {
   const LoopNest& nest = rows.nest;
   const auto reduced = nest.reduced();
-  for (size_t i = 0; i < nest.axes.size(); ++i) (reduced[i] ? rows.row : rows.outer).push_back(i);
+  for (size_t i = 0; i < nest.axes.size(); ++i)
+    (reduced[i] ? rows.row : rows.outer).push_back(i);
   const bool no_elements = std::ranges::count(nest.axes, 0) > 0;
   const bool empty = rows.row.empty() || no_elements;
   if (nest.scan() || nest.has_integers() || empty) return false;

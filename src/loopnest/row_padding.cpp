@@ -94,7 +94,8 @@ void choose_padding_values(RowReduction& rows) {
     fewest = masks;
     chosen = value;
   }
-  for (RowTerm& term : rows.terms) term.masked = needs_mask(rows, term, chosen);
+  for (RowTerm& term : rows.terms)
+    term.masked = needs_mask(rows, term, chosen);
   for (const Access& load : rows.nest.loads)
     rows.padding_values.push_back(load.in_bounds ? chosen : load.padding_value);
 }

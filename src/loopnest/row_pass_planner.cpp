@@ -41,14 +41,16 @@ class PassPlanner {
   void find_first_passes() {
     first_.assign(rows_.terms.size(), rows_.passes.size());
     for (size_t p = 0; p < rows_.passes.size(); ++p)
-      for (const int root : rows_.passes[p].roots(rows_)) mark_computed(root, p);
+      for (const int root : rows_.passes[p].roots(rows_))
+        mark_computed(root, p);
   }
 
   void mark_computed(int term, size_t pass) {
     size_t& first = first_[as_size(term)];
     if (!rows_.term(term).along_row || first <= pass) return;
     first = pass;
-    for (const int operand : rows_.term(term).operands) mark_computed(operand, pass);
+    for (const int operand : rows_.term(term).operands)
+      mark_computed(operand, pass);
   }
 
   // The terms that passes behind `pass` go on from: computed by it or before it.
@@ -56,7 +58,8 @@ class PassPlanner {
     std::set<int> kept;
     std::set<int> seen;
     for (size_t later = pass + 1; later < rows_.passes.size(); ++later)
-      for (const int root : rows_.passes[later].roots(rows_)) add_known(root, pass, kept, seen);
+      for (const int root : rows_.passes[later].roots(rows_))
+        add_known(root, pass, kept, seen);
     return kept;
   }
 
@@ -67,7 +70,8 @@ class PassPlanner {
       kept.insert(term);
       return;
     }
-    for (const int operand : of.operands) add_known(operand, pass, kept, seen);
+    for (const int operand : of.operands)
+      add_known(operand, pass, kept, seen);
   }
 
   // Each term stays in the set that it had; a new one takes the first set that is free, or whose
@@ -82,7 +86,8 @@ class PassPlanner {
     auto computed = rows_.passes[pass].roots(rows_);
     computed.insert(computed.end(), kept.begin(), kept.end());
     std::set<int> at_hand;
-    for (const auto& [term, set] : before) at_hand.insert(term);
+    for (const auto& [term, set] : before)
+      at_hand.insert(term);
     const auto is_taken = [&](int set, int term) {
       const auto holds = [&](const auto& other) {
         return other.second == set && other.first != term;
@@ -94,7 +99,8 @@ class PassPlanner {
       at_hand.insert(term);
       if (set != kNone) continue;
       int free = 0;
-      while (is_taken(free, term)) ++free;
+      while (is_taken(free, term))
+        ++free;
       set = free;
     }
     return sets;

@@ -10,7 +10,8 @@
 namespace warploom::loopnest {
 std::vector<int> RowPass::roots(const RowReduction& rows) const {
   std::vector<int> out;
-  for (const int reduce : reduces) out.push_back(rows.term(reduce).operands[0]);
+  for (const int reduce : reduces)
+    out.push_back(rows.term(reduce).operands[0]);
   if (!reduces.empty()) return out;
   for (size_t i = 0; i < rows.results.size(); ++i)
     if (rows.is_along_row(rows.nest.outputs[i].place)) out.push_back(rows.results[i]);
@@ -19,14 +20,16 @@ std::vector<int> RowPass::roots(const RowReduction& rows) const {
 
 int64_t RowReduction::count(const std::vector<size_t>& axes) const {
   int64_t product = 1;
-  for (const size_t axis : axes) product *= size(axis);
+  for (const size_t axis : axes)
+    product *= size(axis);
   return product;
 }
 
 int64_t RowReduction::kept_sets() const {
   int count = 0;
   for (const RowPass& pass : passes)
-    for (const auto& [term, set] : pass.kept) count = std::max(count, set + 1);
+    for (const auto& [term, set] : pass.kept)
+      count = std::max(count, set + 1);
   return count;
 }
 

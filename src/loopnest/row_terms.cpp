@@ -27,7 +27,8 @@ int add_term(RowReduction& rows, Expr value) {
     if (term.kind == Kind::apply) term.nodes = std::min(term.nodes + from.nodes, kMany);
   }
   if (term.kind == Kind::reduce) ++term.pass;
-  for (const size_t axis : rows.row) term.along_row = term.along_row || term.varies[axis];
+  for (const size_t axis : rows.row)
+    term.along_row = term.along_row || term.varies[axis];
   rows.terms.push_back(std::move(term));
   return as_int(rows.terms.size()) - 1;
 }
@@ -49,7 +50,8 @@ void multiply_by_reciprocal(RowReduction& rows, Expr& value) {
 std::vector<int> users_of(const LoopNest& nest) {
   std::vector<int> users(nest.values.size());
   for (const Expr& value : nest.values)
-    for (const int operand : value.operands) ++users[as_size(operand)];
+    for (const int operand : value.operands)
+      ++users[as_size(operand)];
   return users;
 }
 
@@ -67,7 +69,8 @@ bool find_row_terms(RowReduction& rows) {
   for (size_t v = 0; v < rows.nest.values.size(); ++v) {
     Expr value = rows.nest.values[v];
     if (is_index_beyond_tiles(rows, value)) return false;
-    for (int& operand : value.operands) operand = term_of[as_size(operand)];
+    for (int& operand : value.operands)
+      operand = term_of[as_size(operand)];
     multiply_by_reciprocal(rows, value);
     // What is rounded last, is when it is stored.
     const bool is_rounded_by_store = value.kind == Kind::round && users[v] == 0;

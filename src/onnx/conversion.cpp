@@ -52,7 +52,8 @@ class Rewriting {
 
   // Input i, where the node has none of it yet: those before it are left out.
   void set_input(int i, const std::string& name) {
-    while (node.input_size() <= i) node.add_input();
+    while (node.input_size() <= i)
+      node.add_input();
     node.set_input(i, name);
   }
 
@@ -99,9 +100,11 @@ class Rewriting {
     NodeProto made;
     made.set_op_type(std::string(op));
     made.set_name(output);
-    for (const std::string& input : inputs) made.add_input(input);
+    for (const std::string& input : inputs)
+      made.add_input(input);
     made.add_output(output);
-    for (const auto& attribute : attributes) *made.add_attribute() = attribute;
+    for (const auto& attribute : attributes)
+      *made.add_attribute() = attribute;
     return made;
   }
 

@@ -36,7 +36,8 @@ bool is_open(const Dim& dim) {
 // The inputs of a model that are to be given: a default value has a shape.
 std::vector<const ValueInfoProto*> given_inputs(const GraphProto& graph) {
   std::set<std::string> constants;
-  for (const auto& initializer : graph.initializer()) constants.insert(initializer.name());
+  for (const auto& initializer : graph.initializer())
+    constants.insert(initializer.name());
   std::vector<const ValueInfoProto*> inputs;
   for (const auto& input : graph.input())
     if (input.type().has_tensor_type() && !constants.contains(input.name()))
@@ -77,7 +78,8 @@ void set_named(ValueInfoProto& value, const std::string& name, int64_t size) {
 
 void set_everywhere(GraphProto& graph, const std::string& name, int64_t size) {
   for (auto* values : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
-    for (ValueInfoProto& value : *values) set_named(value, name, size);
+    for (ValueInfoProto& value : *values)
+      set_named(value, name, size);
   for (onnx::NodeProto& node : *graph.mutable_node())
     for_subgraphs(node, [&](GraphProto& inner) { set_everywhere(inner, name, size); });
 }

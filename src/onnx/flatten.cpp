@@ -64,12 +64,17 @@ std::string renamed(const std::string& name, const Names& names) {
 
 // Names that a graph defines itself are its own; the others are those around it.
 void rename_graph(GraphProto& graph, Renaming how) {
-  for (const auto& input : graph.input()) how.names.erase(input.name());
-  for (const auto& initializer : graph.initializer()) how.names.erase(initializer.name());
+  for (const auto& input : graph.input())
+    how.names.erase(input.name());
+  for (const auto& initializer : graph.initializer())
+    how.names.erase(initializer.name());
   for (const auto& node : graph.node())
-    for (const std::string& output : node.output()) how.names.erase(output);
-  for (auto& node : *graph.mutable_node()) rename_node(node, how);
-  for (auto& output : *graph.mutable_output()) output.set_name(renamed(output.name(), how.names));
+    for (const std::string& output : node.output())
+      how.names.erase(output);
+  for (auto& node : *graph.mutable_node())
+    rename_node(node, how);
+  for (auto& output : *graph.mutable_output())
+    output.set_name(renamed(output.name(), how.names));
 }
 
 // Those that refer to an attribute of the call become that attribute under their own name, or go.
@@ -91,8 +96,10 @@ void replace_references(NodeProto& node, const Renaming& how) {
 }
 
 void rename_node(NodeProto& node, const Renaming& how) {
-  for (std::string& input : *node.mutable_input()) input = renamed(input, how.names);
-  for (std::string& output : *node.mutable_output()) output = renamed(output, how.names);
+  for (std::string& input : *node.mutable_input())
+    input = renamed(input, how.names);
+  for (std::string& output : *node.mutable_output())
+    output = renamed(output, how.names);
   replace_references(node, how);
   for_subgraphs(node, [&](GraphProto& graph) { rename_graph(graph, how); });
 }
@@ -127,8 +134,10 @@ class Flattener {
       functions_.emplace(FunctionKey{domain, function.name(), function.overload()}, &function);
     }
     const GraphProto& graph = model.graph();
-    for (const auto& input : graph.input()) names_.insert(input.name());
-    for (const auto& output : graph.output()) names_.insert(output.name());
+    for (const auto& input : graph.input())
+      names_.insert(input.name());
+    for (const auto& output : graph.output())
+      names_.insert(output.name());
     for (const auto& node : graph.node()) {
       names_.insert(node.input().begin(), node.input().end());
       names_.insert(node.output().begin(), node.output().end());
@@ -143,7 +152,8 @@ class Flattener {
     if (functions_.size() < as_size(model_.functions_size()))
       return fail({ErrorCode::kOnnxName, "two functions have one name", source_.place,
                    "one function of each domain, name and overload"});
-    for (const auto& node : model_.graph().node()) WARPLOOM_CHECK(add({node, opset_}));
+    for (const auto& node : model_.graph().node())
+      WARPLOOM_CHECK(add({node, opset_}));
     return std::move(flat_);
   }
 
@@ -154,7 +164,8 @@ class Flattener {
 
   std::string fresh(const std::string& wanted) {
     std::string name = wanted;
-    for (int i = 2; !names_.insert(name).second; ++i) name = fmt::format("{}/{}", wanted, i);
+    for (int i = 2; !names_.insert(name).second; ++i)
+      name = fmt::format("{}/{}", wanted, i);
     return name;
   }
 
@@ -251,10 +262,12 @@ class Flattener {
       if (!added) behind.push_back(identity(known->second, node.output(i)));
     }
     for (const auto& inner : function.node())
-      for (const std::string& name : inner.output()) name_within(prefix, name, how);
+      for (const std::string& name : inner.output())
+        name_within(prefix, name, how);
     // A body sees nothing of what is around it: a name that it does not define is nobody's.
     for (const auto& inner : function.node())
-      for (const std::string& name : inner.input()) name_within(prefix, name, how);
+      for (const std::string& name : inner.input())
+        name_within(prefix, name, how);
     calls_.push_back(key);
     for (NodeProto inner : function.node()) {
       inner.set_name(prefix + "/" + name_of(inner));
@@ -262,7 +275,8 @@ class Flattener {
       WARPLOOM_CHECK(add({std::move(inner), opset}));
     }
     calls_.pop_back();
-    for (NodeProto& copy : behind) WARPLOOM_CHECK(add({std::move(copy), opset}));
+    for (NodeProto& copy : behind)
+      WARPLOOM_CHECK(add({std::move(copy), opset}));
     return ok();
   }
 
@@ -318,7 +332,8 @@ class Flattener {
       else
         copies.emplace_back(own, proto.output(i));
     }
-    for (const std::string& name : made) name_within(prefix, name, how);
+    for (const std::string& name : made)
+      name_within(prefix, name, how);
     for (const auto& initializer : branch.initializer()) {
       auto& own = flat_.own.emplace_back(initializer);
       const std::string name = fresh(prefix + "/" + initializer.name());

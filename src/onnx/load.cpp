@@ -250,8 +250,10 @@ Status embed(NodeProto& node, const Source& source) {
 }
 
 Status embed(GraphProto& graph, const Source& source) {
-  for (auto& initializer : *graph.mutable_initializer()) WARPLOOM_CHECK(embed(initializer, source));
-  for (auto& node : *graph.mutable_node()) WARPLOOM_CHECK(embed(node, source));
+  for (auto& initializer : *graph.mutable_initializer())
+    WARPLOOM_CHECK(embed(initializer, source));
+  for (auto& node : *graph.mutable_node())
+    WARPLOOM_CHECK(embed(node, source));
   return ok();
 }
 }  // namespace
@@ -298,7 +300,8 @@ Result<std::string> onnx_text(const std::filesystem::path& path, const ModelOpti
                                  // texts takes
   WARPLOOM_CHECK(embed(*model.mutable_graph(), file.source));
   for (auto& function : *model.mutable_functions())
-    for (auto& node : *function.mutable_node()) WARPLOOM_CHECK(embed(node, file.source));
+    for (auto& node : *function.mutable_node())
+      WARPLOOM_CHECK(embed(node, file.source));
   std::string text;
   google::protobuf::TextFormat::PrintToString(model, &text);
   return text;

@@ -130,9 +130,11 @@ Result<Graph> Importer::run(const std::vector<std::string>& outputs) {
   graph_.name = model_.graph().name();
   WARPLOOM_CHECK(read_initializers());
   WARPLOOM_CHECK(read_inputs());
-  for (const VersionedNode& node : flat_.nodes) WARPLOOM_CHECK(read_node(node));
+  for (const VersionedNode& node : flat_.nodes)
+    WARPLOOM_CHECK(read_node(node));
   if (outputs.empty()) WARPLOOM_CHECK(read_outputs());
-  for (const std::string& name : outputs) graph_.outputs.push_back(tensor(name));
+  for (const std::string& name : outputs)
+    graph_.outputs.push_back(tensor(name));
   auto inferred = graph::infer(std::move(graph_));
   if (!inferred) {
     std::string& place = inferred.error().place;
@@ -332,8 +334,10 @@ Status Importer::read_node(const VersionedNode& node_of_model) {
   Node node{*op, proto.name(), {}, {}, {}};
   if (node.name.empty() && proto.output_size() > 0) node.name = proto.output(0);
   const auto read = [&](const auto& names, std::vector<TensorId>& ids) {
-    for (const std::string& name : names) ids.push_back(tensor(name));
-    while (!ids.empty() && ids.back() == kAbsent) ids.pop_back();
+    for (const std::string& name : names)
+      ids.push_back(tensor(name));
+    while (!ids.empty() && ids.back() == kAbsent)
+      ids.pop_back();
   };
   read(proto.input(), node.inputs);
   read(proto.output(), node.outputs);
@@ -391,7 +395,8 @@ Result<std::optional<bool>> truth_of(const ModelProto& model, const Source& sour
                                      const FlatModel& before, const std::string& name) {
   std::map<std::string, const VersionedNode*> makers;
   for (const VersionedNode& node : before.nodes)
-    for (const std::string& output : node.proto.output()) makers.emplace(output, &node);
+    for (const std::string& output : node.proto.output())
+      makers.emplace(output, &node);
   const auto name_of = [](const TensorProto* initializer) { return initializer->name(); };
   const bool is_constant = contains(before.initializers, name, name_of);
   if (!makers.contains(name) && !is_constant) return std::nullopt;  // an input

@@ -45,10 +45,12 @@ template <class Node, class Use> void for_subgraphs(Node& node, const Use& use) 
   for (int i = 0; i < node.attribute_size(); ++i) {
     if constexpr (std::is_const_v<Node>) {
       if (node.attribute(i).has_g()) use(node.attribute(i).g());
-      for (const auto& graph : node.attribute(i).graphs()) use(graph);
+      for (const auto& graph : node.attribute(i).graphs())
+        use(graph);
     } else {
       if (node.attribute(i).has_g()) use(*node.mutable_attribute(i)->mutable_g());
-      for (auto& graph : *node.mutable_attribute(i)->mutable_graphs()) use(graph);
+      for (auto& graph : *node.mutable_attribute(i)->mutable_graphs())
+        use(graph);
     }
   }
 }

@@ -65,7 +65,8 @@ class Speller {
                               "", "name it and use it, or leave it out");
       WARPLOOM_TRY(last, assigned(statement, scope));
       if (&statement == &read.statements.back() && read.outputs.empty())
-        for (const Name& name : statement.names) scope.unused.erase(name.text);
+        for (const Name& name : statement.names)
+          scope.unused.erase(name.text);
     }
     return last;
   }
@@ -161,8 +162,10 @@ class Speller {
     if (input != inputs_.end() && context_.within.empty()) return TensorValue{input->second};
     if (expression.name == "inf") return HUGE_VAL;
     std::vector<std::string> known;
-    for (const auto& [name, value] : scope.values) known.push_back(name);
-    for (const auto& [name, id] : inputs_) known.push_back(name);
+    for (const auto& [name, value] : scope.values)
+      known.push_back(name);
+    for (const auto& [name, id] : inputs_)
+      known.push_back(name);
     const std::string shape =
         fmt::format("an input has a shape where it is first named: {}[64,128]", expression.name);
     const std::string remedy =
@@ -211,7 +214,8 @@ class Speller {
       return call_operator(context_, *op, call.place, given, count);
     if (!functions.empty()) return misfit(context_, *functions[0], call.place, given);
     auto known = callable_names();
-    for (const std::string& type : type_names()) known.push_back(type);
+    for (const std::string& type : type_names())
+      known.push_back(type);
     const std::string remedy =
         did_you_mean(call.name, known, "`warploom new --list` names them all");
     return context_.wrong(call.place, "there is no function of this name",
@@ -266,14 +270,17 @@ class Speller {
 // Every name that the text may give to a tensor.
 void collect(const Expression& expression, std::set<std::string>& names) {
   if (expression.kind == Expression::Kind::input) names.insert(expression.name);
-  for (const Expression& item : expression.items) collect(item, names);
-  for (const Argument& argument : expression.arguments) collect(argument.value[0], names);
+  for (const Expression& item : expression.items)
+    collect(item, names);
+  for (const Argument& argument : expression.arguments)
+    collect(argument.value[0], names);
 }
 
 std::set<std::string> names_of(const Text& text) {
   std::set<std::string> names = {"y"};
   for (const Statement& statement : text.statements) {
-    for (const Name& name : statement.names) names.insert(name.text);
+    for (const Name& name : statement.names)
+      names.insert(name.text);
     collect(statement.value, names);
   }
   return names;

@@ -75,7 +75,8 @@ tl::unexpected<Error> misfit(const Context& context, const Function& function, P
                                                 "a number or a list", "a text"};
   const std::string form = fmt::format("{}({})", function.shown.name, function.shown.arguments);
   std::vector<std::string> names;
-  for (const Parameter& parameter : function.parameters) names.push_back(parameter.name);
+  for (const Parameter& parameter : function.parameters)
+    names.push_back(parameter.name);
   for (size_t i = 0; i < given.size(); ++i) {
     const Parameter* const parameter = parameter_of(function, given[i], i);
     const std::string& name = given[i].name;

@@ -69,7 +69,8 @@ std::optional<std::vector<int64_t>> sizes_of(const Context& context, OpKind op, 
   const bool none = !is_number(given.value) && !std::holds_alternative<List>(given.value);
   if (none || !std::ranges::all_of(list, is_whole)) return std::nullopt;
   std::vector<int64_t> out;
-  for (const double value : list) out.push_back(as_int64(value));
+  for (const double value : list)
+    out.push_back(as_int64(value));
   if (!slides(op) || inputs.empty() || inputs[0] == kAbsent) return out;
   const size_t rank = context.writer.tensor(inputs[0]).shape.size();
   const size_t axes = rank > 2 ? rank - 2 : 0;
@@ -80,7 +81,8 @@ std::optional<std::vector<int64_t>> sizes_of(const Context& context, OpKind op, 
 
 tl::unexpected<Error> no_attribute(const Context& context, OpKind op, const Given& given) {
   std::vector<std::string> known;
-  for (const AttributeRow* row : graph::attributes_of(op)) known.emplace_back(row->name);
+  for (const AttributeRow* row : graph::attributes_of(op))
+    known.emplace_back(row->name);
   std::string expected = fmt::format("{} has none", name_of(op));
   if (!known.empty()) expected = fmt::format("of {}: {}", name_of(op), listed(known));
   const std::string message = "the operator has no attribute of this name";
@@ -209,7 +211,8 @@ Result<std::vector<SpelledValue>> call_operator(Context& context, OpKind op, Pla
   auto made = context.writer.node(op, std::move(inputs), attributes, count);
   if (!made) return context.at_call(place, of_operator(op, std::move(made.error())));
   std::vector<SpelledValue> values;
-  for (const TensorId id : *made) values.emplace_back(TensorValue{id});
+  for (const TensorId id : *made)
+    values.emplace_back(TensorValue{id});
   return values;
 }
 
@@ -246,7 +249,8 @@ Result<SpelledValue> call_built_in(Context& context, const std::string& name, Pl
   }
   if (name == "extent") return as_double(shape[axes[0]]);
   std::vector<int64_t> order(rank);
-  for (size_t i = 0; i < rank; ++i) order[i] = as_int64(i);
+  for (size_t i = 0; i < rank; ++i)
+    order[i] = as_int64(i);
   std::swap(order[axes[0]], order[axes[1]]);
   return added(context, OpKind::Transpose, place, {tensor->id}, {{"perm", order}});
 }

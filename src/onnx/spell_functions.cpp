@@ -137,7 +137,8 @@ std::optional<graph::OpKind> operator_spelled(const std::string& folded_name) {
 
 std::vector<std::string> callable_names() {
   std::set<std::string> names = {"extent", "rank", "swapaxes"};
-  for (const Function& function : functions()) names.insert(function.shown.name);
+  for (const Function& function : functions())
+    names.insert(function.shown.name);
   for (const graph::Operator& row : graph::operators())
     if (can_be_spelled(row)) names.insert(folded(row.name));
   return {names.begin(), names.end()};
@@ -147,7 +148,8 @@ std::vector<std::string> callable_names() {
 namespace warploom {
 std::vector<Spelling> catalogue() {
   std::vector<Spelling> out;
-  for (const spell::Function& function : spell::functions()) out.push_back(function.shown);
+  for (const spell::Function& function : spell::functions())
+    out.push_back(function.shown);
   const auto& examples = spell::file().at("operators");
   for (const graph::Operator& row : graph::operators()) {
     if (!spell::can_be_spelled(row)) continue;

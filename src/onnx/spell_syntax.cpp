@@ -71,7 +71,8 @@ class Lexer {
 
   size_t length_of(bool (*belongs)(char)) const {
     size_t length = 0;
-    while (at_ + length < text_.size() && belongs(text_[at_ + length])) ++length;
+    while (at_ + length < text_.size() && belongs(text_[at_ + length]))
+      ++length;
     return length;
   }
 
@@ -118,7 +119,8 @@ class Lexer {
     for (const std::string_view symbol : {"->", "**", "<=", ">=", "=="})
       if (text_.substr(at_).starts_with(symbol)) return symbol.size();
     size_t length = 1;  // a character of several bytes is one symbol
-    while (at_ + length < text_.size() && (text_[at_ + length] & 0xc0) == 0x80) ++length;
+    while (at_ + length < text_.size() && (text_[at_ + length] & 0xc0) == 0x80)
+      ++length;
     return length;
   }
 
@@ -159,7 +161,8 @@ class Parser {
   Result<Text> run() {
     Text out;
     while (true) {
-      while (now().kind == TokenKind::separator) ++at_;
+      while (now().kind == TokenKind::separator)
+        ++at_;
       if (now().kind == TokenKind::end || is("->")) break;
       WARPLOOM_TRY(Statement read, statement());
       out.statements.push_back(std::move(read));
@@ -169,7 +172,8 @@ class Parser {
     if (out.statements.empty()) return wrong("an expression, as relu(x[64,512])");
     if (accept("->")) {
       WARPLOOM_TRY(out.outputs, names());
-      while (now().kind == TokenKind::separator) ++at_;
+      while (now().kind == TokenKind::separator)
+        ++at_;
       if (now().kind != TokenKind::end) return wrong("a comma and another name, or the end");
     }
     return out;
@@ -214,7 +218,8 @@ class Parser {
   Result<Statement> statement() {
     Statement out;
     size_t behind = 1;  // of the names
-    while (ahead(behind).text == "," && ahead(behind + 1).kind == TokenKind::word) behind += 2;
+    while (ahead(behind).text == "," && ahead(behind + 1).kind == TokenKind::word)
+      behind += 2;
     if (now().kind == TokenKind::word && assigns(behind)) {
       WARPLOOM_TRY(out.names, names());
       accept("=");
@@ -368,8 +373,10 @@ Error error_at(std::string_view text, Place place, Error error) {
   const bool is_far = place.at - begin > kShownBefore;
   size_t from = is_far ? place.at - kShownBefore : begin;
   size_t to = std::min(end, place.at + std::max(place.length, kShownBehind));
-  while (from > begin && (text[from] & 0xc0) == 0x80) --from;
-  while (to < end && (text[to] & 0xc0) == 0x80) ++to;
+  while (from > begin && (text[from] & 0xc0) == 0x80)
+    --from;
+  while (to < end && (text[to] & 0xc0) == 0x80)
+    ++to;
   std::string shown(text.substr(from, to - from));
   std::ranges::replace(shown, '\t', ' ');
   const std::string ahead = from > begin ? "… " : "";

@@ -37,7 +37,8 @@ void declare(onnx::ValueInfoProto& info, const Tensor& tensor) {
   auto& type = *info.mutable_type()->mutable_tensor_type();
   type.set_elem_type(onnx_type_of(tensor.dtype));
   type.mutable_shape();
-  for (const int64_t size : tensor.shape) type.mutable_shape()->add_dim()->set_dim_value(size);
+  for (const int64_t size : tensor.shape)
+    type.mutable_shape()->add_dim()->set_dim_value(size);
 }
 
 // One overload an alternative of graph::Attribute.
@@ -90,7 +91,8 @@ TensorId ModelWriter::constant(Dtype dtype, const std::vector<double>& values, b
   Shape shape;
   if (!scalar) shape.push_back(as_int64(values.size()));
   std::vector<std::byte> bytes(values.size() * as_size(bytes_of(dtype)));
-  for (size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    store_from_double(dtype, bytes.data(), i, values[i]);
   const std::string name = fresh("c", constants_.size() + 1);
   const TensorInfo info{name, dtype, shape};
   constants_.push_back(graph_.add_tensor({info, std::move(bytes)}));
@@ -100,11 +102,13 @@ TensorId ModelWriter::constant(Dtype dtype, const std::vector<double>& values, b
 
 Result<std::vector<TensorId>> ModelWriter::node(OpKind op, std::vector<TensorId> inputs,
                                                 const Attributes& attributes, size_t outputs) {
-  while (!inputs.empty() && inputs.back() == kAbsent) inputs.pop_back();
+  while (!inputs.empty() && inputs.back() == kAbsent)
+    inputs.pop_back();
   WARPLOOM_CHECK(check_arity(op, inputs));
   const std::string operands = fmt::format("{}", fmt::join(inputs, ","));
   std::string what = fmt::format("{}({})", graph::name_of(op), operands);
-  for (const auto& [key, value] : attributes) what += " " + key + "=" + graph::to_text(value);
+  for (const auto& [key, value] : attributes)
+    what += " " + key + "=" + graph::to_text(value);
   if (const auto found = known_.find(what);
       found != known_.end() && found->second.size() == outputs)
     return found->second;
@@ -151,7 +155,8 @@ Status ModelWriter::output(TensorId id, const std::string& name) {
 
 std::string ModelWriter::fresh(std::string_view prefix, size_t number) const {
   std::string name = fmt::format("{}{}", prefix, number);
-  while (reserved_.contains(name)) name += "_";
+  while (reserved_.contains(name))
+    name += "_";
   return name;
 }
 
@@ -162,13 +167,15 @@ ModelProto ModelWriter::model(std::string_view name) const {
   model.add_opset_import()->set_version(kOpset);
   onnx::GraphProto& graph = *model.mutable_graph();
   graph.set_name(std::string(name));
-  for (const TensorId id : inputs_) declare(*graph.add_input(), graph_.tensor(id));
+  for (const TensorId id : inputs_)
+    declare(*graph.add_input(), graph_.tensor(id));
   for (const TensorId id : constants_) {
     const Tensor& tensor = graph_.tensor(id);
     onnx::TensorProto& to = *graph.add_initializer();
     to.set_name(tensor.name);
     to.set_data_type(onnx_type_of(tensor.dtype));
-    for (const int64_t size : tensor.shape) to.add_dims(size);
+    for (const int64_t size : tensor.shape)
+      to.add_dims(size);
     to.set_raw_data(tensor.constant->data(), tensor.constant->size());
   }
   for (const Made& made : nodes_) {
@@ -176,14 +183,16 @@ ModelProto ModelWriter::model(std::string_view name) const {
     node.set_op_type(std::string(graph::name_of(made.op)));
     for (const TensorId id : made.inputs)
       node.add_input(id == kAbsent ? "" : graph_.tensor(id).name);
-    for (const TensorId id : made.outputs) node.add_output(graph_.tensor(id).name);
+    for (const TensorId id : made.outputs)
+      node.add_output(graph_.tensor(id).name);
     for (const auto& [key, value] : made.attributes) {
       AttributeProto& to = *node.add_attribute();
       to.set_name(key);
       std::visit([&](const auto& held) { store(to, held); }, value);
     }
   }
-  for (const TensorId id : outputs_) declare(*graph.add_output(), graph_.tensor(id));
+  for (const TensorId id : outputs_)
+    declare(*graph.add_output(), graph_.tensor(id));
   return model;
 }
 }  // namespace warploom::spell

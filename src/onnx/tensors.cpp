@@ -68,7 +68,8 @@ Result<fs::path> inside_folder(const TensorProto& proto, const Source& source,
                           location);
   const bool has_zero_byte = location.find('\0') != std::string::npos;
   bool climbs = location.empty() || relative.is_absolute() || has_zero_byte;
-  for (const fs::path& part : relative) climbs = climbs || part == "..";
+  for (const fs::path& part : relative)
+    climbs = climbs || part == "..";
   if (climbs)
     return external_error(proto, source, "external data outside the model's folder", location);
   std::error_code error;
@@ -198,7 +199,8 @@ Result<Tensor> to_tensor(const TensorProto& proto, const Source& source) {
     return fail(error);
   }
   if (dtype == Dtype::boolean)
-    for (std::byte& value : data) value = value == std::byte{0} ? value : std::byte{1};
+    for (std::byte& value : data)
+      value = value == std::byte{0} ? value : std::byte{1};
   tensor.constant = std::move(data);
   return tensor;
 }

@@ -47,7 +47,8 @@ void declare(GraphProto& graph, const TensorProto& proto) {
   onnx::TypeProto::Tensor& type = *input.mutable_type()->mutable_tensor_type();
   type.set_elem_type(proto.data_type());
   onnx::TensorShapeProto& shape = *type.mutable_shape();
-  for (const int64_t size : proto.dims()) shape.add_dim()->set_dim_value(size);
+  for (const int64_t size : proto.dims())
+    shape.add_dim()->set_dim_value(size);
 }
 
 template <class Field, class Gone> void remove_if(Field& field, const Gone& gone) {
@@ -77,7 +78,8 @@ void clear_bytes(TensorProto& proto) {
 void separate_merged(ModelProto& model) {
   GraphProto& graph = *model.mutable_graph();
   std::map<std::string, int> places;  // of initializers, by name
-  for (int i = 0; i < graph.initializer_size(); ++i) places[graph.initializer(i).name()] = i;
+  for (int i = 0; i < graph.initializer_size(); ++i)
+    places[graph.initializer(i).name()] = i;
   const auto is_copy = [&](const NodeProto& node) {
     const bool is_identity = node.op_type() == "Identity" && node.domain().empty();
     if (!is_identity || node.input_size() != 1 || node.output_size() != 1) return false;
@@ -91,7 +93,8 @@ void separate_merged(ModelProto& model) {
     return true;
   };
   std::vector<bool> gone;
-  for (const NodeProto& node : graph.node()) gone.push_back(is_copy(node));
+  for (const NodeProto& node : graph.node())
+    gone.push_back(is_copy(node));
   size_t at = 0;
   remove_if(*graph.mutable_node(), [&](const NodeProto&) { return gone[at++]; });
 }

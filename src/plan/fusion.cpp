@@ -164,7 +164,8 @@ class Fuser {
   void take_everything() {
     if (groups_.all().empty()) return;
     Nodes others;
-    for (const auto& [root, nodes] : groups_.all()) others.insert(root);
+    for (const auto& [root, nodes] : groups_.all())
+      others.insert(root);
     const int last = *others.rbegin();
     others.erase(last);
     if (graph_.outputs == std::vector{groups_.stored(last)}) take(others, {last});
@@ -204,7 +205,8 @@ class Fuser {
   Result<Partition> regions() {
     const auto ranges = graph::ranges_of(graph_);
     Partition out;
-    for (const Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
+    for (const Tensor& tensor : graph_.tensors)
+      out.storage[tensor.name] = tensor.name;
     for (const auto& [root, nodes] : groups_.all()) {
       WARPLOOM_CHECK(limits_.check());
       const TensorId stored = groups_.stored(root);

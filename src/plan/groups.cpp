@@ -17,7 +17,8 @@ Groups::Groups(const graph::Graph& graph)
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const int number = as_int(n);
     maker_[graph.nodes[n].outputs[0]] = number;
-    for (const TensorId id : graph.nodes[n].inputs) uses_[id].push_back(number);
+    for (const TensorId id : graph.nodes[n].inputs)
+      uses_[id].push_back(number);
     groups_[number] = {number};
     holders_[number] = {number};
   }
@@ -36,7 +37,8 @@ bool Groups::is_free(int root) const {
   const Nodes& nodes = nodes_of(root);
   if (!every_node_is(nodes, {OpClass::view, OpClass::movement, OpClass::pointwise})) return false;
   int64_t bytes = 0;
-  for (const TensorId id : inputs_of(graph_, nodes)) bytes += graph::byte_count(graph_.tensor(id));
+  for (const TensorId id : inputs_of(graph_, nodes))
+    bytes += graph::byte_count(graph_.tensor(id));
   return bytes <= graph::byte_count(graph_.tensor(stored(root)));
 }
 
@@ -75,7 +77,8 @@ void Groups::merge(const Nodes& from, const Nodes& takers) {
       holders_[n].erase(root);
       holders_[n].insert(takers.begin(), takers.end());
     }
-    for (const int taker : takers) groups_.at(taker).insert(nodes.begin(), nodes.end());
+    for (const int taker : takers)
+      groups_.at(taker).insert(nodes.begin(), nodes.end());
   }
 }
 }  // namespace warploom::plan

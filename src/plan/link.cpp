@@ -24,8 +24,10 @@ using graph::TensorId;
 class Linker {
  public:
   Linker(const Graph& whole, const Partition& partition) : whole_(whole), partition_(partition) {
-    for (const TensorId id : whole.inputs) add(out_.inputs, kernels::spec_of(whole.tensor(id)));
-    for (const TensorId id : whole.outputs) add(out_.outputs, kernels::spec_of(whole.tensor(id)));
+    for (const TensorId id : whole.inputs)
+      add(out_.inputs, kernels::spec_of(whole.tensor(id)));
+    for (const TensorId id : whole.outputs)
+      add(out_.outputs, kernels::spec_of(whole.tensor(id)));
   }
 
   void append(size_t number, const LaunchList& list) {
@@ -36,7 +38,8 @@ class Linker {
     out_.special = std::max(out_.special, list.special);
     for (Kernel kernel : list.kernels) {
       name(kernel);
-      for (Argument& argument : kernel.args) argument.buffer = buffers.at(argument.buffer);
+      for (Argument& argument : kernel.args)
+        argument.buffer = buffers.at(argument.buffer);
       out_.kernels.push_back(std::move(kernel));
     }
   }

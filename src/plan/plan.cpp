@@ -22,7 +22,8 @@ namespace warploom::plan {
 namespace {
 std::vector<std::string> read_by(const Region& region) {
   std::vector<std::string> names;
-  for (const graph::TensorId id : region.graph.inputs) names.push_back(region.tensors[as_size(id)]);
+  for (const graph::TensorId id : region.graph.inputs)
+    names.push_back(region.tensors[as_size(id)]);
   return names;
 }
 }  // namespace
@@ -46,7 +47,8 @@ std::string Plan::hash() const {
   std::string all = graph::to_text(graph) + text();
   for (const Region& region : partition.regions) {
     all += region.identity;
-    for (const int node : region.nodes) all += fmt::format(" {}", node);
+    for (const int node : region.nodes)
+      all += fmt::format(" {}", node);
   }
   return hash_hex(all);
 }

@@ -42,7 +42,8 @@ void mark_constants(Partition& partition, const Graph& whole, const Names& named
       if (is_constant(whole, known, region.tensors[as_size(id)]))
         region.constants.insert(region.graph.tensor(id).name);
     if (region.constants.size() == region.graph.inputs.size())
-      for (const std::string& stored : region.stored()) known.insert(stored);
+      for (const std::string& stored : region.stored())
+        known.insert(stored);
     if (!region.constants.empty())
       region.identity += fmt::format("constant: {}\n", listed(region.constants));
   }

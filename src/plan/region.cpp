@@ -72,11 +72,13 @@ class Cutter {
       const Node& from = whole_.nodes[n];
       const std::string name = fmt::format("n{}", made.nodes.size());
       Node to{from.op, name, {}, {}, from.attributes};
-      for (const TensorId id : from.inputs) to.inputs.push_back(read(id));
+      for (const TensorId id : from.inputs)
+        to.inputs.push_back(read(id));
       to.outputs = {make(from.outputs[0])};
       made.nodes.push_back(std::move(to));
     }
-    for (const TensorId id : stored_) made.outputs.push_back(known_.at(id));
+    for (const TensorId id : stored_)
+      made.outputs.push_back(known_.at(id));
     made.name = name_of(made.nodes);
     region_.identity = graph::to_text(made);
     for (const Tensor& tensor : made.tensors) {
@@ -129,7 +131,8 @@ class Cutter {
 
 std::vector<std::string> Region::stored() const {
   std::vector<std::string> names;
-  for (const TensorId id : graph.outputs) names.push_back(tensors[as_size(id)]);
+  for (const TensorId id : graph.outputs)
+    names.push_back(tensors[as_size(id)]);
   return names;
 }
 
@@ -143,7 +146,8 @@ bool is_weight(const Graph& graph, TensorId id) {
 
 std::vector<TensorId> inputs_of(const Graph& graph, const std::set<int>& nodes) {
   std::set<TensorId> made = {kAbsent};
-  for (const int n : nodes) made.insert(graph.nodes[n].outputs[0]);
+  for (const int n : nodes)
+    made.insert(graph.nodes[n].outputs[0]);
   std::vector<TensorId> inputs;
   for (const int n : nodes)
     for (const TensorId id : graph.nodes[n].inputs)

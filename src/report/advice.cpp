@@ -220,11 +220,13 @@ void add(json& to, const std::optional<Advice>& advice) {
 json advice_of(const json& plan, const json& histories, const json& regions) {
   json out = json::array();
   for (const Rule rule : kRules)
-    for (const json& history : histories) add(out, rule(history));
+    for (const json& history : histories)
+      add(out, rule(history));
   const bool gpu = text_at(plan, "/launch_list/arch").starts_with("sm_");
   const std::string profile =
       gpu ? "warploom show BUNDLE --what ncu" : "perf record warploom run --trust BUNDLE";
-  for (const json& region : regions) add(out, far_from_bound(region, profile));
+  for (const json& region : regions)
+    add(out, far_from_bound(region, profile));
   const bool nothing = out.empty() && (plan.is_object() || !histories.empty());
   if (nothing)
     add(out, Advice{"Nothing stands out",

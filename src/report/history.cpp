@@ -32,7 +32,8 @@ std::vector<std::optional<double>> seconds_of(const archive::Moments& moments,
     return out;
   }
   auto when = moments.candidates;
-  for (size_t i = when.size(); i-- > 1;) when[i - 1] = std::min(when[i - 1], when[i]);
+  for (size_t i = when.size(); i-- > 1;)
+    when[i - 1] = std::min(when[i - 1], when[i]);
   double searched = 0;  // by the runs before this one
   size_t run = 0;
   double last = 0;  // of this run

@@ -48,7 +48,8 @@ class Axis {
     std::vector<double> out = log_ ? log_ticks() : linear_ticks();
     while (out.size() > 2 * kTicks) {
       std::vector<double> fewer;
-      for (size_t i = 0; i < out.size(); i += 2) fewer.push_back(out[i]);
+      for (size_t i = 0; i < out.size(); i += 2)
+        fewer.push_back(out[i]);
       out = std::move(fewer);
     }
     return out;

@@ -77,7 +77,8 @@ std::string table(const std::string& name, const json& records) {
   }
   for (const json& record : records) {
     json cells;
-    for (const json& column : chosen.at("columns")) cells.push_back(cell(column, record));
+    for (const json& column : chosen.at("columns"))
+      cells.push_back(cell(column, record));
     shown["rows"].push_back({{"cells", cells}});
   }
   return rendered_html(resource("report/table.html"), shown, {});

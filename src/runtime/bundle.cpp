@@ -111,7 +111,8 @@ Result<std::unique_ptr<Bundle>> Bundle::loaded(fs::path path, const LoadOptions&
     WARPLOOM_TRY(bundle->kept_[input.name], uploaded(bytes, device));
   }
   WARPLOOM_CHECK(device.add_workspaces(list, bundle->kept_));
-  for (const BufferSpec& output : list.outputs) bundle->tensors.push_back(&output);
+  for (const BufferSpec& output : list.outputs)
+    bundle->tensors.push_back(&output);
   if (bundle->holds_constants()) WARPLOOM_CHECK(bundle->prepare(bundle->kept_));
   return bundle;
 }

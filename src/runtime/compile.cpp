@@ -252,7 +252,8 @@ namespace {
 void at_once(size_t count, const CompileOptions& options, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next = 0;
   const auto all = [&] {
-    for (size_t i = next++; i < count; i = next++) work(i);
+    for (size_t i = next++; i < count; i = next++)
+      work(i);
   };
   const auto beside = [&] {
     end_processes_with(options.ended);

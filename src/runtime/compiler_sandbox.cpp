@@ -73,7 +73,8 @@ void add_program(std::vector<fs::path>& paths, const fs::path& program) {
   paths.push_back(real);
   const fs::path prefix = real.parent_path().parent_path();
   if (prefix == "/" || real.parent_path().filename() != "bin") return;
-  for (const char* folder : kPrefixFolders) paths.push_back(prefix / folder);
+  for (const char* folder : kPrefixFolders)
+    paths.push_back(prefix / folder);
 }
 
 // The libraries of this process, for the helper program is this one as a rule.
@@ -118,7 +119,8 @@ std::vector<fs::path> files_of_compiler(const Compiler& compiler,
   }
   if (const std::string toolkit = variable("CUDA_HOME"); !toolkit.empty())
     add_program(paths, fs::path(toolkit) / "bin/nvcc");
-  for (const std::string& argument : compiler.arguments) add_program(paths, find_program(argument));
+  for (const std::string& argument : compiler.arguments)
+    add_program(paths, find_program(argument));
   // "-I/opt/include", "--sysroot=/opt/root": whoever named the compiler named them.
   auto all = compiler.arguments;
   all.insert(all.end(), flags.begin(), flags.end());
@@ -190,7 +192,8 @@ Result<std::string> CompilerSandbox::run(const std::vector<std::string>& argv) c
   const Confine confine(limits_);
   const auto variables = environment();
   std::vector<char*> raw;
-  for (const std::string& one : variables) raw.push_back(const_cast<char*>(one.c_str()));
+  for (const std::string& one : variables)
+    raw.push_back(const_cast<char*>(one.c_str()));
   raw.push_back(nullptr);
   const auto now = std::chrono::steady_clock::now();
   ProcessLimits limits;

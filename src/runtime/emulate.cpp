@@ -124,7 +124,8 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
   if (!report.clean())
     return fail({ErrorCode::kEmulatorHazard, "the emulated kernel does something undefined",
                  kernel.name, "no hazard", report.text(), "look at the lines named"});
-  for (const auto& [line, use] : report.banks) banks.push_back({use, kernel.name, line});
+  for (const auto& [line, use] : report.banks)
+    banks.push_back({use, kernel.name, line});
   return ok();
 }
 }  // namespace
@@ -132,9 +133,12 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
 Result<std::vector<BankUse>> emulate(const LaunchList& list, const EmulatedBuffers& buffers,
                                      const EmulateOptions& options) {
   std::map<std::string, Space> spaces;
-  for (const auto& input : list.inputs) spaces[input.name].initialised = true;
-  for (const auto& output : list.outputs) spaces[output.name].writable = true;
-  for (const auto& [name, bytes] : buffers) spaces[name].bytes = bytes;
+  for (const auto& input : list.inputs)
+    spaces[input.name].initialised = true;
+  for (const auto& output : list.outputs)
+    spaces[output.name].writable = true;
+  for (const auto& [name, bytes] : buffers)
+    spaces[name].bytes = bytes;
   std::vector<std::vector<std::byte>> owned;
   owned.reserve(list.workspaces.size());
   for (const auto& workspace : list.workspaces) {

@@ -30,7 +30,8 @@
 namespace warploom::runtime {
 Call in_order(std::vector<Call> calls) {
   return [calls = std::move(calls)]() -> Status {
-    for (const Call& call : calls) WARPLOOM_CHECK(call());
+    for (const Call& call : calls)
+      WARPLOOM_CHECK(call());
     return ok();
   };
 }
@@ -160,7 +161,8 @@ Status check_nothing_packed(const Kernel& kernel) {
 // Every input and output is bound, to a buffer that is large enough.
 Status check_bound(const LaunchList& list, const Bindings& buffers) {
   for (const auto* specs : {&list.inputs, &list.outputs})
-    for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
+    for (const BufferSpec& spec : *specs)
+      WARPLOOM_CHECK(named_buffer(buffers, spec));
   return ok();
 }
 }  // namespace
@@ -169,7 +171,8 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
   const auto list = std::make_shared<LaunchList>(given);
   const std::string name = list->kernels.empty() ? "nothing" : list->kernels.back().name;
   WARPLOOM_CHECK(check_images(*list, engine_, binary, name));
-  for (const Kernel& kernel : list->kernels) WARPLOOM_CHECK(check_nothing_packed(kernel));
+  for (const Kernel& kernel : list->kernels)
+    WARPLOOM_CHECK(check_nothing_packed(kernel));
   std::vector<LoadedKernel> kernels;
   for (size_t i = 0; i < binary.images.size(); ++i)
     WARPLOOM_TRY(kernels.emplace_back(), load_kernel(list->kernels[i], binary.images[i]));
@@ -268,7 +271,8 @@ class CpuExecutor final : public Executor {
 
   Result<double> time_us(const Call& work, int times) override {
     const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < times; ++i) WARPLOOM_CHECK(work());
+    for (int i = 0; i < times; ++i)
+      WARPLOOM_CHECK(work());
     const auto end = std::chrono::steady_clock::now();
     const std::chrono::duration<double, std::micro> took = end - begin;
     return took.count() / times;

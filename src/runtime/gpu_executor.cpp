@@ -148,7 +148,8 @@ class GpuExecutor final : public Executor {
       (void)cuda_.cuCtxSetLimit(limit, 0);
     WARPLOOM_CUDA(cuda_, cuStreamCreate, &own_stream_, kStreamNonBlocking);
     stream_ = own_stream_;
-    for (CUevent& event : events_) WARPLOOM_CUDA(cuda_, cuEventCreate, &event, 0);
+    for (CUevent& event : events_)
+      WARPLOOM_CUDA(cuda_, cuEventCreate, &event, 0);
     return ok();
   }
 
@@ -269,7 +270,8 @@ class GpuExecutor final : public Executor {
   Result<double> time_us(const Call& work, int times) override {
     const auto start = std::chrono::steady_clock::now();
     WARPLOOM_CUDA(cuda_, cuEventRecord, events_[0], stream_);
-    for (int i = 0; i < times; ++i) WARPLOOM_CHECK(work());
+    for (int i = 0; i < times; ++i)
+      WARPLOOM_CHECK(work());
     WARPLOOM_CUDA(cuda_, cuEventRecord, events_[1], stream_);
     WARPLOOM_CUDA(cuda_, cuCtxSynchronize);  // of the whole device, whatever stream work was put on
     float milliseconds = 0;

@@ -65,7 +65,8 @@ std::vector<double> numbers_after(const std::string& line) {
   std::string name;
   words >> name;
   std::vector<double> numbers;
-  for (double number = 0; words >> number;) numbers.push_back(number);
+  for (double number = 0; words >> number;)
+    numbers.push_back(number);
   return numbers;
 }
 
@@ -75,7 +76,8 @@ void read_cores(NoiseWatch::Counters& into) {
   constexpr size_t kWaiting = 4;
   constexpr size_t kSteal = 7;
   std::set<std::string> names;
-  for (const int core : wl::allowed_cores()) names.insert(fmt::format("cpu{}", core));
+  for (const int core : wl::allowed_cores())
+    names.insert(fmt::format("cpu{}", core));
   std::ifstream file("/proc/stat");
   const double tick = 1.0 / as_double(::sysconf(_SC_CLK_TCK));
   for (std::string line; std::getline(file, line);) {

@@ -58,7 +58,8 @@ std::string key_of(const Compiler& compiler, const std::vector<std::string>& arg
                    const std::string& width) {
   std::string made_of =
       fmt::format("{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), this_processor(), width);
-  for (const EmbeddedFile& file : headers_of("cpu")) made_of += '\0' + file.path + '\0' + file.text;
+  for (const EmbeddedFile& file : headers_of("cpu"))
+    made_of += '\0' + file.path + '\0' + file.text;
   return hash_hex(made_of);
 }
 

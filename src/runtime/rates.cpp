@@ -146,7 +146,8 @@ Loop cpu_fma(const Executor& device, int vector_bytes) {
 std::vector<float> operands(int64_t count) {
   Random random(1, "rates");
   std::vector<float> out(static_cast<size_t>(count));
-  for (float& x : out) x = static_cast<float>(random.next() % 2001) * 1e-3F - 1;
+  for (float& x : out)
+    x = static_cast<float>(random.next() % 2001) * 1e-3F - 1;
   return out;
 }
 

@@ -138,7 +138,8 @@ class Measurement {
   // Untimed calls of all alternatives, for as long as the options say.
   Status warm_up() {
     for (const wl::WarmUp warm_up(options_.warm_up_ms); warm_up.is_due();)
-      for (size_t i = 0; i < works_.size(); ++i) WARPLOOM_CHECK(sample(i));
+      for (size_t i = 0; i < works_.size(); ++i)
+        WARPLOOM_CHECK(sample(i));
     return ok();
   }
 
@@ -184,7 +185,8 @@ class Measurement {
       // Calls that turn out shorter must not make samples short: they begin again.
       if (wanted_times() <= 2 * times_) continue;
       times_ = wanted_times();
-      for (Samples& samples : all_) samples.us.clear();
+      for (Samples& samples : all_)
+        samples.us.clear();
       laps = 0;
     }
     return ok();

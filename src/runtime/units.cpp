@@ -59,7 +59,8 @@ std::vector<Text> texts_of(const LaunchList& list) {
   for (Text& text : texts) {
     take_apart(text);
     text.alone |= list.engine == Engine::cuda;
-    for (const std::string& name : text.names) text.alone |= !taken.insert(name).second;
+    for (const std::string& name : text.names)
+      text.alone |= !taken.insert(name).second;
   }
   return texts;
 }
@@ -84,7 +85,8 @@ Unit unit_of(const std::vector<const Text*>& texts) {
 // Texts of one head in as many units as their length asks for, of about the same length.
 void add_units(std::vector<Unit>& units, const std::vector<const Text*>& texts) {
   size_t bytes = 0;
-  for (const Text* text : texts) bytes += text->body.size();
+  for (const Text* text : texts)
+    bytes += text->body.size();
   const size_t count = bytes / kUnitBytes + 1;
   const size_t each = bytes / count + 1;
   std::vector<const Text*> part;
@@ -111,7 +113,8 @@ std::vector<Unit> units_of(const LaunchList& list) {
       units.push_back(unit_of({&text}));
     else
       by_head[text.head].push_back(&text);
-  for (const auto& [head, alike] : by_head) add_units(units, alike);
+  for (const auto& [head, alike] : by_head)
+    add_units(units, alike);
   std::ranges::sort(units, {}, [](const Unit& unit) { return unit.kernels.front(); });
   return units;
 }

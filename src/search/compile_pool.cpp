@@ -16,7 +16,8 @@
 namespace warploom::search {
 std::string hash_of_texts(const LaunchList& list) {
   std::string texts;
-  for (const Kernel& kernel : list.kernels) texts += kernel.source;
+  for (const Kernel& kernel : list.kernels)
+    texts += kernel.source;
   return hash_hex(texts);
 }
 

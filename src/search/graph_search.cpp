@@ -113,7 +113,8 @@ Status GraphSearch::make_searches(const graph::Graph& given,
 
 // The heaviest first.
 Status GraphSearch::make_sessions() {
-  for (const auto& one : searches_) order_.push_back(one.get());
+  for (const auto& one : searches_)
+    order_.push_back(one.get());
   std::ranges::stable_sort(order_, {}, [](const RegionSearch* one) { return -one->weight(); });
   for (size_t i = 0; i < order_.size(); ++i) {
     RegionSearch& one = *order_[i];
@@ -127,7 +128,8 @@ Status GraphSearch::make_sessions() {
 // half by the time that each takes at best.
 Options GraphSearch::options_for(size_t number) const {
   double weights = 0;
-  for (const RegionSearch* one : order_) weights += one->weight();
+  for (const RegionSearch* one : order_)
+    weights += one->weight();
   const double equal = 1 / static_cast<double>(order_.size());
   const double share = 0.5 * equal + 0.5 * order_[number]->weight() / weights;
   Options options = options_;
@@ -221,7 +223,8 @@ Status GraphSearch::take_fallbacks() {
 }
 
 Status GraphSearch::take_winners() {
-  for (RegionSearch* one : order_) one->session->take_winner();
+  for (RegionSearch* one : order_)
+    one->session->take_winner();
   return ok();
 }
 
@@ -240,7 +243,8 @@ Status GraphSearch::slice(RegionSearch& one, const Slice& slice) {
 }
 
 void GraphSearch::rest_all() {
-  for (RegionSearch* one : awake_) one->session->rest();
+  for (RegionSearch* one : awake_)
+    one->session->rest();
   awake_.clear();
 }
 
@@ -324,7 +328,8 @@ double GraphSearch::whole_reserve() const {
 
 double GraphSearch::reserve() const {
   double finals = 0;
-  for (const RegionSearch* one : order_) finals += one->session->costs().finals();
+  for (const RegionSearch* one : order_)
+    finals += one->session->costs().finals();
   const double most = (is_trivial_ ? kReserveShare : kFinalsShare) * options_.budget_seconds;
   finals = std::min(std::max(finals, kLeastReserve), most);
   const double wanted = delivery_reserve() + whole_reserve() + finals;

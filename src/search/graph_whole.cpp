@@ -38,7 +38,8 @@ std::optional<vendor::VendorProblem> GraphSearch::whole_reference(
     const graph::Graph& given, const graph::Graph& primitive) const {
   constexpr int64_t kMostPassedOn = int64_t{4} << 30;
   int64_t bytes = 0;
-  for (const graph::Tensor& tensor : given.tensors) bytes += graph::byte_count(tensor);
+  for (const graph::Tensor& tensor : given.tensors)
+    bytes += graph::byte_count(tensor);
   if (bytes > kMostPassedOn) return std::nullopt;
   return vendor::match_region(primitive, given, options_.track);
 }
@@ -222,7 +223,8 @@ bool GraphSearch::take_more_exact() {
 
 bool GraphSearch::take_fallbacks_everywhere() {
   bool is_new = false;
-  for (RegionSearch* one : order_) is_new |= one->session->take_fallback();
+  for (RegionSearch* one : order_)
+    is_new |= one->session->take_fallback();
   return is_new;
 }
 

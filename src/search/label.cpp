@@ -18,7 +18,8 @@ using graph::TensorId;
 std::set<std::string> results_of(const plan::Region& region) {
   std::set<std::string> made;
   for (const graph::Node& node : region.graph.nodes)
-    for (const TensorId output : node.outputs) made.insert(region.tensors[as_size(output)]);
+    for (const TensorId output : node.outputs)
+      made.insert(region.tensors[as_size(output)]);
   return made;
 }
 }  // namespace
@@ -26,7 +27,8 @@ std::set<std::string> results_of(const plan::Region& region) {
 std::string label_of(const Graph& given, const Graph& whole, const plan::Region& region) {
   const auto made = results_of(region);
   std::set<std::string> left;
-  for (const graph::Tensor& tensor : whole.tensors) left.insert(tensor.name);
+  for (const graph::Tensor& tensor : whole.tensors)
+    left.insert(tensor.name);
   std::set<TensorId> read_inside;  // by operators that count
   std::vector<std::string> operators;
   for (auto node = given.nodes.rbegin(); node != given.nodes.rend(); ++node) {

@@ -90,7 +90,8 @@ std::vector<KernelConfig> ranked(const SearchSpace& space, const kernels::Family
   if (space.capabilities.gpu) random.shuffle(found);
   std::ranges::stable_sort(found, {}, &Guessed::guess);
   std::vector<KernelConfig> out;
-  for (Guessed& one : found) out.push_back(std::move(one.config));
+  for (Guessed& one : found)
+    out.push_back(std::move(one.config));
   return out;
 }
 
@@ -202,7 +203,8 @@ SearchStrategy::SearchStrategy(const SearchSpace& space, Strategy strategy, uint
 // Families in turn: their guesses need not compare.
 void SearchStrategy::order(const Ranked& families) {
   size_t longest = 0;
-  for (const auto& family : families) longest = std::max(longest, family.size());
+  for (const auto& family : families)
+    longest = std::max(longest, family.size());
   for (size_t rank = 0; rank < longest; ++rank)
     for (const auto& family : families)
       if (rank < family.size()) order_.push_back(family[rank]);
@@ -289,7 +291,8 @@ void SearchStrategy::predict(const std::vector<KernelConfig>& configs) {
     us[i] = predicted > 0 ? predicted : HUGE_VAL;
   };
   graph::parallel_for(as_int64(fresh.size()), 0, predict);
-  for (size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
+  for (size_t i = 0; i < fresh.size(); ++i)
+    predicted_[fresh[i]->text()] = us[i];
 }
 
 bool SearchStrategy::sort_by_prediction(std::vector<KernelConfig>& configs) {
@@ -307,12 +310,14 @@ void SearchStrategy::climb(std::vector<KernelConfig> from) {
     std::vector<KernelConfig> next;
     for (size_t i = 0; i < from.size() && seen.size() < kClimbers * (round + 1); ++i)
       if (seen.insert(from[i].text()).second)
-        for (auto& near : neighbours(*space_, from[i])) next.push_back(std::move(near));
+        for (auto& near : neighbours(*space_, from[i]))
+          next.push_back(std::move(near));
     for (auto& config : next)
       if (!contains(from, config)) from.push_back(std::move(config));
     sort_by_prediction(from);
   }
-  for (size_t i = 0; i < std::min<size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");
+  for (size_t i = 0; i < std::min<size_t>(from.size(), 3 * kFirstGuesses); ++i)
+    offer(from[i], "");
 }
 
 void SearchStrategy::refuse(const KernelConfig& config, bool is_wrong) {
@@ -380,7 +385,8 @@ std::optional<KernelConfig> SearchStrategy::next() {
   }
   if (queue_.empty() && strategy_ == Strategy::beam && !best_.empty()) mutate();
   // Nothing to start from, or no neighbour left: the next in the ranked order.
-  while (queue_.empty() && used_ < order_.size()) offer(order_[used_++], "");
+  while (queue_.empty() && used_ < order_.size())
+    offer(order_[used_++], "");
   if (queue_.empty()) return std::nullopt;
   offer_others();
   const size_t best = most_promising();

@@ -185,7 +185,8 @@ Status SharedSolver::choose_between(const Site& site, const Copy& copy, const Si
     return cannot_fill(site, *lack);
   // Threads copy: spread vectors over them.
   int vector = aligned ? vector_limit(program, bounds, global) : 1;
-  while (vector > 1 && shared.offset[*met].known_divisor() % vector) vector /= 2;
+  while (vector > 1 && shared.offset[*met].known_divisor() % vector)
+    vector /= 2;
   const bool one_type = tensor.dtype == program.tensor(shared.tensor).dtype;
   const bool fills_stage = sides.load && site.producing >= 0 && copy.fill == 0;
   const bool may_be_async = capabilities.has_cp_async && fills_stage && one_type;

@@ -57,7 +57,8 @@ Cost CostModel::run() {
   for (size_t block = 0; block < wave_.blocks; ++block) {
     Environment at;
     bind_block(at, as_int64(block));
-    for (const auto& [name, value] : at) wave_.columns[name].push_back(value);
+    for (const auto& [name, value] : at)
+      wave_.columns[name].push_back(value);
     if (block == 0) first_ = at;
   }
   const auto all = as_int64(blocks_);
@@ -119,7 +120,8 @@ int CostModel::resident_blocks() const {
     most[site.role] = std::max(most[site.role], named);
   }
   double registers = 0;
-  for (const auto& [role, amount] : most) registers = std::max(registers, 32 + amount + kept[role]);
+  for (const auto& [role, amount] : most)
+    registers = std::max(registers, 32 + amount + kept[role]);
   const Roles* const roles = roles_of(program);
   if (roles && std::ranges::any_of(roles->roles, &Role::registers))
     registers = 168;  // the budgets move registers between roles, about this mean
@@ -186,7 +188,8 @@ double CostModel::awaited(const Statement& statement, const std::vector<TensorUs
   const bool has_body = branches || statement.is<Roles>();
   if (!has_body) return under_way.wait(uses);
   double until = 0;
-  for (const auto& [tensor, at] : under_way.arrive) until = std::max(until, at);
+  for (const auto& [tensor, at] : under_way.arrive)
+    until = std::max(until, at);
   return until;
 }
 
@@ -247,7 +250,8 @@ Work CostModel::cost_of(const Statement&, const For& node, int threads) {
   for (int64_t round = 0; round < rounds; ++round) {
     first_[node.variable] = node.begin.evaluate(first_) + round * step;
     auto begins = wave_.values(node.begin);
-    for (int64_t& begin : begins) begin += round * step;
+    for (int64_t& begin : begins)
+      begin += round * step;
     wave_.columns[node.variable] = std::move(begins);
     if (apart) spread_ = {first_};
     work.add(walk(node.body, threads), loops_.back().trips);
@@ -281,7 +285,8 @@ Work CostModel::cost_of(const Statement&, const If& node, int threads) {
   const auto left = wave_.values(node.left);
   const auto right = wave_.values(node.right);
   double holds = 0;
-  for (size_t i = 0; i < wave_.blocks; ++i) holds += left[i] < right[i] ? 1 : 0;
+  for (size_t i = 0; i < wave_.blocks; ++i)
+    holds += left[i] < right[i] ? 1 : 0;
   const bool exact =
       !loops_.empty() && loops_.back().trips == 1;  // the round is known, not the first of many
   double part = left[0] < right[0] ? 1 : 0.5;

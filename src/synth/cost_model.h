@@ -45,7 +45,8 @@ struct Wave {
     const auto known = index.right().constant();
     std::vector<int64_t> other(blocks, known.value_or(0));
     if (!known) other = values(index.right());
-    for (size_t i = 0; i < blocks; ++i) all[i] = tile::compute(index.op(), all[i], other[i]);
+    for (size_t i = 0; i < blocks; ++i)
+      all[i] = tile::compute(index.op(), all[i], other[i]);
     return all;
   }
 };

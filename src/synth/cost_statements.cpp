@@ -41,7 +41,8 @@ double CostModel::sectors(const Tile& global, const TvLayout& lanes, int vector)
       element += at[d] * global.step_along(d) * tensor.strides[d];
     const int64_t first = element * bits_of(tensor.dtype) / 8;
     const int64_t last = first + bytes_of(tensor.dtype, vector) - 1;
-    for (int64_t sector = first / 32; sector <= last / 32; ++sector) touched.insert(sector);
+    for (int64_t sector = first / 32; sector <= last / 32; ++sector)
+      touched.insert(sector);
   }
   return as_double(touched.size());
 }
@@ -85,7 +86,8 @@ double CostModel::operations(const Value& value) const {
     static constexpr std::array kCheap = {add, sub, mul, max, min, fma, where, less, equal};
     count = std::ranges::count(kCheap, value.op) > 0 ? 1 : rates_.special_issue;
   }
-  for (const Value& operand : value.operands) count += operations(operand);
+  for (const Value& operand : value.operands)
+    count += operations(operand);
   return std::max(count, 0.5);
 }
 
@@ -229,15 +231,18 @@ double CostModel::dram_bytes() const {
   };
   double total = 0;
   double held = 0;
-  for (const auto& [id, read] : traffic_) held += std::min(read, size_of(id));
+  for (const auto& [id, read] : traffic_)
+    held += std::min(read, size_of(id));
   const bool fits = held < 0.7 * as_double(capabilities.l2_bytes);
-  for (const auto& [id, read] : traffic_) total += fits ? std::min(read, size_of(id)) : read;
+  for (const auto& [id, read] : traffic_)
+    total += fits ? std::min(read, size_of(id)) : read;
   return total;
 }
 
 void CostModel::count_boxes(const Tile& tile) {
   std::vector<std::vector<int64_t>> starts;  // along each dimension
-  for (const Index& offset : tile.offset) starts.push_back(wave_.values(offset));
+  for (const Index& offset : tile.offset)
+    starts.push_back(wave_.values(offset));
   const auto before = [&](size_t a, size_t b) {
     const auto differs = [&](const auto& along) { return along[a] != along[b]; };
     const auto along = std::ranges::find_if(starts, differs);

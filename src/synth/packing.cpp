@@ -44,7 +44,8 @@ MemoryLayout prepacked_for(const TvLayout& seen, const Tensor& tensor) {
     const int64_t first = std::gcd(mode.extent, room);
     room = first < mode.extent ? 1 : room / first;
     order.push_back({first, mode.step});
-    for (int64_t& step : mode.step) step *= first;
+    for (int64_t& step : mode.step)
+      step *= first;
     later.push_back({mode.extent / first, mode.step});
   }
   order.insert(order.end(), seen.thread.begin(), seen.thread.end());
@@ -62,7 +63,8 @@ MemoryLayout prepacked_for(const TvLayout& seen, const Tensor& tensor) {
   next = element_count(seen.tile);
   for (size_t d = rank; d-- > 0; next *= tensor.shape[d] / seen.tile[d]) {
     if (exact) out.dims[d].clear();
-    for (const auto& digit : digits[d]) out.dims[d].push_back(digit.second);
+    for (const auto& digit : digits[d])
+      out.dims[d].push_back(digit.second);
     if (tensor.shape[d] > seen.tile[d]) {
       const int64_t tiles = tensor.shape[d] / seen.tile[d];
       out.dims[d].push_back({tiles, next});

@@ -50,7 +50,8 @@ std::optional<TvLayout> rescaled(const TvLayout& layout, int from, int to,
 class RegisterSolver : SynthesisContext {
  public:
   explicit RegisterSolver(const SynthesisContext& question) : SynthesisContext(question) {
-    for (const Site& site : sites) link(*site.statement);
+    for (const Site& site : sites)
+      link(*site.statement);
   }
 
   Result<std::vector<Solution>> run();

@@ -30,7 +30,8 @@ class ModeSeen {
 
   void append_to(const std::vector<Meeting>& met, std::vector<TvMode>& to) && {
     step_.assign(other_extent_.size(), 0);
-    for (const Meeting& meeting : met) fall_into(meeting, to);
+    for (const Meeting& meeting : met)
+      fall_into(meeting, to);
     to.push_back({mode_.extent, std::move(step_)});
   }
 
@@ -38,7 +39,8 @@ class ModeSeen {
   // Where it meets several dimensions the mode's digits fall into them, the fastest first.
   void fall_into(const Meeting& meeting, std::vector<TvMode>& to) {
     int64_t left = 0;  // in row-major order of what meets
-    for (const size_t d : meeting.a) left = left * tile_[d] + mode_.step[d];
+    for (const size_t d : meeting.a)
+      left = left * tile_[d] + mode_.step[d];
     for (size_t i = meeting.b.size(); left > 0 && i-- > 0;) {
       const int64_t room = other_extent_[meeting.b[i]];
       if (i > 0 && left % room == 0) {

@@ -26,7 +26,8 @@ std::optional<layout::BitMatrix> elements_of(const TvLayout& layout) {
 std::vector<int64_t> WarpShufflePlan::picks() const {
   std::vector<int64_t> basis;
   for (int64_t column : pick_of_thread) {
-    for (const int64_t b : basis) column = std::min(column, column ^ b);
+    for (const int64_t b : basis)
+      column = std::min(column, column ^ b);
     if (column) basis.push_back(column);
   }
   return basis;
@@ -96,7 +97,8 @@ TvLayout flipped(TvLayout layout, bool flip) {
   if (!flip) return layout;
   std::swap(layout.tile[0], layout.tile[1]);
   for (auto* modes : {&layout.thread, &layout.value})
-    for (layout::TvMode& mode : *modes) std::swap(mode.step[0], mode.step[1]);
+    for (layout::TvMode& mode : *modes)
+      std::swap(mode.step[0], mode.step[1]);
   return layout;
 }
 }  // namespace warploom::synth

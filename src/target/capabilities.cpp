@@ -268,7 +268,8 @@ std::vector<Instruction> rows_up_to(int sm) {
         rows.push_back(wgmma(operand, a_in_registers));
   }
   if (sm >= 89)
-    for (const Dtype operand : {Dtype::e4m3, Dtype::e5m2}) rows.push_back(warp_mma(operand));
+    for (const Dtype operand : {Dtype::e4m3, Dtype::e5m2})
+      rows.push_back(warp_mma(operand));
   for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::i8})
     rows.push_back(warp_mma(operand));
   Instruction& fma = rows.emplace_back();
@@ -290,7 +291,8 @@ std::vector<Instruction> rows_up_to(int sm) {
 
 std::vector<std::string> known_targets() {
   std::vector<std::string> names;
-  for (const Capabilities& one : architectures()) names.push_back(one.arch);
+  for (const Capabilities& one : architectures())
+    names.push_back(one.arch);
   names.emplace_back("cpu");
   return names;
 }
@@ -301,7 +303,8 @@ Result<Capabilities> capabilities_of(const std::string& target) {
   if (const Card* card = card_named(target)) return planned_for(*card);
   std::vector<std::string> known = known_targets();
   const std::string targets = fmt::format("{}", fmt::join(known, ", "));
-  for (const Card& card : cards()) known.emplace_back(card.name);
+  for (const Card& card : cards())
+    known.emplace_back(card.name);
   const std::vector<std::string> names(known.begin() + std::ssize(known_targets()), known.end());
   const std::string expected = fmt::format("{}, or a card: {}", targets, fmt::join(names, ", "));
   const std::string remedy = did_you_mean(target, known, "name one of these, or `auto`");
@@ -389,7 +392,8 @@ nlohmann::json card_to_json(const Capabilities& capabilities) {
   out["estimated"] = capabilities.estimated;
   out["num_sms"] = capabilities.num_sms;
   out["l2_bytes"] = capabilities.l2_bytes;
-  for (const CardFigure& figure : kCardFigures) out[figure.key] = known(capabilities.*figure.value);
+  for (const CardFigure& figure : kCardFigures)
+    out[figure.key] = known(capabilities.*figure.value);
   out["measured"] = to_json(capabilities.measured);
   return out;
 }

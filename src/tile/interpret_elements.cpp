@@ -74,7 +74,8 @@ Status BlockInterpreter::for_elements(const Tile& tile, const auto& visit) const
         *place += as_size(at[i] * strides[i]);
     }
     WARPLOOM_CHECK(visit(place, at));
-    for (size_t i = element.size(); i-- > 0 && ++element[i] == tile.extent[i];) element[i] = 0;
+    for (size_t i = element.size(); i-- > 0 && ++element[i] == tile.extent[i];)
+      element[i] = 0;
   }
   return ok();
 }
@@ -144,7 +145,8 @@ Result<std::vector<float>> BlockInterpreter::evaluate(const Value& value,
   const auto strides = dense_strides(shape);
   std::vector<float> out(element_count(shape), as_float(value.constant));
   const auto fill = [&](const auto& at) {
-    for (size_t i = 0; i < out.size(); ++i) out[i] = as_float(at(i));
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = as_float(at(i));
   };
   const auto along = [&](size_t i, size_t d) { return as_int64(i) / strides[d] % shape[d]; };
   if (value.kind == Value::Kind::tensor) {
@@ -153,7 +155,8 @@ Result<std::vector<float>> BlockInterpreter::evaluate(const Value& value,
     WARPLOOM_TRY(const Values held, read(value.tensor));
     fill([&](size_t i) {
       int64_t place = 0;
-      for (size_t d = 0; d < own.size(); ++d) place += own[d] == 1 ? 0 : along(i, d) * steps[d];
+      for (size_t d = 0; d < own.size(); ++d)
+        place += own[d] == 1 ? 0 : along(i, d) * steps[d];
       return as_float(held[place]);
     });
   } else if (value.kind == Value::Kind::coordinate) {
@@ -188,12 +191,14 @@ Result<std::vector<int64_t>> BlockInterpreter::evaluate_whole(
     WARPLOOM_TRY(const Values held, read(value.tensor));
     for (size_t i = 0; i < out.size(); ++i) {
       int64_t place = 0;
-      for (size_t d = 0; d < own.size(); ++d) place += own[d] == 1 ? 0 : along(i, d) * steps[d];
+      for (size_t d = 0; d < own.size(); ++d)
+        place += own[d] == 1 ? 0 : along(i, d) * steps[d];
       out[i] = as_int64(held[place]);
     }
   } else if (value.kind == Value::Kind::coordinate) {
     WARPLOOM_TRY(const int64_t shift, value_of(value.shift));
-    for (size_t i = 0; i < out.size(); ++i) out[i] = along(i, value.axis) + shift;
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = along(i, value.axis) + shift;
   } else if (value.kind == Value::Kind::op) {
     std::array<std::vector<int64_t>, 3> in = {out, out, out};
     for (size_t j = 0; j < value.operands.size() && j < 3; ++j) {

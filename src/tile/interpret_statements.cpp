@@ -53,7 +53,8 @@ Status BlockInterpreter::run() {
     const Queue& queue = queues_[id];
     if (queue.taken.count(-1)) continue;
     size_t least = queue.taken.empty() ? 0 : queue.stages.size();
-    for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
+    for (const auto& [role, taken] : queue.taken)
+      least = std::min(least, taken);
     if (least != queue.stages.size()) {
       const std::string& name = program_.pipelines[id].name;
       const std::string message =
@@ -218,7 +219,8 @@ Status BlockInterpreter::run(const Bitcast& reinterpret) {
   for (size_t i = 0; i < values.size(); ++i)
     store_from_double(src.dtype, bytes.data(), i, as_double(values[i]));
   values.resize(element_count(dst.shape));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = load_as_double(dst.dtype, bytes.data(), i);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = load_as_double(dst.dtype, bytes.data(), i);
   return write(reinterpret.dst, values);
 }
 
@@ -240,7 +242,8 @@ Status BlockInterpreter::run(const ClusterReduce& s) {
   Values total = cluster_[0].left_[round];
   for (size_t other = 1; other < cluster_.size(); ++other) {
     const Values& own = cluster_[other].left_[round];
-    for (size_t i = 0; i < total.size(); ++i) total[i] = combined(s.op, total[i], own[i]);
+    for (size_t i = 0; i < total.size(); ++i)
+      total[i] = combined(s.op, total[i], own[i]);
   }
   return write(s.dst, total);
 }
@@ -297,10 +300,12 @@ Status BlockInterpreter::run(const Consume& s) {
     return undefined(message, fmt::format("more than {} stages produced", queue.stages.size()));
   }
   std::vector<Storage>& stage = queue.stages[taken++];
-  for (size_t i = 0; i < stage.size(); ++i) tensors_[pipeline.tensors[i]] = stage[i];
+  for (size_t i = 0; i < stage.size(); ++i)
+    tensors_[pipeline.tensors[i]] = stage[i];
   if (role_ < 0) stage.clear();  // nobody else will read it
   WARPLOOM_CHECK(body(s.body));
-  for (const TensorId tensor : pipeline.tensors) tensors_[tensor].reset();
+  for (const TensorId tensor : pipeline.tensors)
+    tensors_[tensor].reset();
   return ok();
 }
 

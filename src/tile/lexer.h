@@ -68,7 +68,8 @@ inline Token number_token(std::string_view text) {
 
 inline Token word_token(std::string_view text) {
   size_t end = text.substr(0, 4) == "wl::" ? 4 : 0;  // as emitted source spells min and max
-  while (end < text.size() && (is_letter(text[end]) || is_digit(text[end]))) ++end;
+  while (end < text.size() && (is_letter(text[end]) || is_digit(text[end])))
+    ++end;
   return {TokenKind::word, text.substr(0, end)};
 }
 
@@ -131,7 +132,8 @@ class Cursor {
 
   Token peek(size_t ahead = 0) const {
     std::string_view rest = rest_;
-    for (; ahead > 0; --ahead) rest = behind(rest);
+    for (; ahead > 0; --ahead)
+      rest = behind(rest);
     return status_ ? token_at(rest) : Token();
   }
 

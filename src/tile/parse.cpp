@@ -37,8 +37,10 @@ std::optional<IndexOp> find(std::string_view sign, int precedence) {
 }
 
 std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
+  while (text.starts_with(' '))
+    text.remove_prefix(1);
+  while (text.ends_with(' '))
+    text.remove_suffix(1);
   return text;
 }
 
@@ -73,7 +75,8 @@ class Reader : public Cursor {
   }
 
   void item(std::vector<TensorId>& tensors) {
-    do item(Named<int>{tensors.emplace_back()});
+    do
+      item(Named<int>{tensors.emplace_back()});
     while (accept(","));
   }
 

@@ -61,7 +61,8 @@ class Writer {
   }
 
   void item(const std::vector<TensorId>& tensors) {
-    for (size_t i = 0; i < tensors.size(); ++i) all(*this, i ? ", " : "", Named{tensors[i]});
+    for (size_t i = 0; i < tensors.size(); ++i)
+      all(*this, i ? ", " : "", Named{tensors[i]});
   }
 
   void item(const Tile& tile) {
@@ -149,8 +150,10 @@ std::string print(const Program& program) {
     io.out += '\n';
   };
   declared(program);
-  for (const Tensor& tensor : program.tensors) declared(tensor);
-  for (const Pipeline& pipeline : program.pipelines) declared(pipeline);
+  for (const Tensor& tensor : program.tensors)
+    declared(tensor);
+  for (const Pipeline& pipeline : program.pipelines)
+    declared(pipeline);
   io.below(program, 0);
   return io.out;
 }

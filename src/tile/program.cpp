@@ -23,7 +23,8 @@ void for_statements(Body& body, const auto& f) {
         [&](auto& node) {
           if constexpr (requires { node.body; }) for_statements(node.body, f);
           if constexpr (requires { node.roles; })
-            for (Role& role : node.roles) for_statements(role.body, f);
+            for (Role& role : node.roles)
+              for_statements(role.body, f);
         },
         statement.node);
   }
@@ -100,7 +101,8 @@ std::vector<TensorUse> uses_of(const Statement& statement) {
       add(node.b, true, false);
     }
     if constexpr (requires { node.value.operands; })
-      for (const TensorId id : tensors_of(node.value)) add(id, true, false);
+      for (const TensorId id : tensors_of(node.value))
+        add(id, true, false);
   });
   return out;
 }
@@ -161,9 +163,11 @@ std::vector<int64_t> matrix_extent(std::vector<int64_t> extent) {
 std::vector<int64_t> windows_extent(const std::vector<int64_t>& extent, int64_t rows) {
   size_t first = 0;  // of k
   int64_t made = 1;
-  while (first < extent.size() && made < rows) made *= extent[first++];
+  while (first < extent.size() && made < rows)
+    made *= extent[first++];
   int64_t depth = 1;
-  for (size_t d = first; d < extent.size(); ++d) depth *= extent[d];
+  for (size_t d = first; d < extent.size(); ++d)
+    depth *= extent[d];
   if (made != rows) return {made * depth};
   return {rows, depth};
 }
@@ -189,7 +193,8 @@ std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape) {
 
 int64_t span_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
   int64_t last = 0;
-  for (size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
+  for (size_t i = 0; i < shape.size(); ++i)
+    last += (shape[i] - 1) * strides[i];
   return last + 1;
 }
 

@@ -366,7 +366,8 @@ void for_bodies(const Statement& statement, const auto& f) {
   statement.visit([&](const auto& node) {
     if constexpr (requires { node.body; }) f(node.body);
     if constexpr (requires { node.roles; })
-      for (const Role& role : node.roles) f(role.body);
+      for (const Role& role : node.roles)
+        f(role.body);
   });
 }
 
@@ -374,7 +375,8 @@ void for_bodies(const Statement& statement, const auto& f) {
 void for_statements(const Statement& statement, const auto& f) {
   f(statement);
   for_bodies(statement, [&](const Body& body) {
-    for (const Statement& inner : body) for_statements(inner, f);
+    for (const Statement& inner : body)
+      for_statements(inner, f);
   });
 }
 

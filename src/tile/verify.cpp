@@ -165,7 +165,8 @@ Status verify_declarations(const Program& program) {
   if (program.warps < 1 || program.warps > kMostWarps)
     return Declaration{program, "warps"}.refuse(
         fmt::format("{} warps a block; 1 to {} can be", program.warps, kMostWarps));
-  for (const Tensor& t : program.tensors) WARPLOOM_CHECK(declared("tensor", t.name).check(t));
+  for (const Tensor& t : program.tensors)
+    WARPLOOM_CHECK(declared("tensor", t.name).check(t));
   std::vector<PipelineId> owner(program.tensors.size(), -1);
   for (size_t i = 0; i < program.pipelines.size(); ++i) {
     const Pipeline& p = program.pipelines[i];

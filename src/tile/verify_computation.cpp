@@ -153,7 +153,8 @@ Status StatementVerifier::check_whole(const Value& value) const {
   if (!has_integers(value.op))
     return refuse(fmt::format("'{}' has no meaning on integers", name_of(value.op)),
                   "sums, products, quotients, choices and comparisons");
-  for (const Value& operand : value.operands) WARPLOOM_CHECK(check_whole(operand));
+  for (const Value& operand : value.operands)
+    WARPLOOM_CHECK(check_whole(operand));
   return ok();
 }
 
@@ -170,7 +171,8 @@ Status StatementVerifier::check(const Value& value, const Tensor& dst) const {
       const std::string found = std::to_string(value.operands.size());
       return refuse(message, std::to_string(arity_of(value.op)), found);
     }
-    for (const Value& operand : value.operands) WARPLOOM_CHECK(check(operand, dst));
+    for (const Value& operand : value.operands)
+      WARPLOOM_CHECK(check(operand, dst));
     return ok();
   }
   const Tensor& tensor = program_.tensor(value.tensor);

@@ -73,7 +73,8 @@ Status StatementVerifier::inside(const auto& node) const {
   if constexpr (Of<decltype(node), Consume>) inner.consuming_.push_back(node.pipeline);
   if constexpr (requires { node.body; }) return inner.body(node.body, false);
   if constexpr (requires { node.roles; })
-    for (const Role& role : node.roles) WARPLOOM_CHECK(inner.body(role.body, false));
+    for (const Role& role : node.roles)
+      WARPLOOM_CHECK(inner.body(role.body, false));
   return ok();
 }
 
@@ -153,7 +154,8 @@ Status StatementVerifier::check(const Index& index) const {
   WARPLOOM_CHECK(check(index.right()));
   if (index.op() != IndexOp::div && index.op() != IndexOp::mod) return ok();
   bool bad = index.right().constant().value_or(1) < 1;
-  for (const auto& loop : loops_) bad |= index.right().depends_on(loop.first);
+  for (const auto& loop : loops_)
+    bad |= index.right().depends_on(loop.first);
   if (!bad) return ok();
   const std::string message =
       fmt::format("'{}' divides by something that may not be positive", index.text());
@@ -169,7 +171,8 @@ Status StatementVerifier::check(const Tile& tile) const {
         fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size());
     return refuse(message, std::to_string(tensor.shape.size()), found);
   }
-  for (const Index& offset : tile.offset) WARPLOOM_CHECK(check(offset));
+  for (const Index& offset : tile.offset)
+    WARPLOOM_CHECK(check(offset));
   if (!tile.step.empty()) WARPLOOM_CHECK(check_step(tile));
   if (tensor.scope == Scope::global && !tensor.prepacked) WARPLOOM_CHECK(check_bytes(tile));
   if (element_count(tile.extent) < 1)
@@ -282,12 +285,15 @@ Status StatementVerifier::meets(std::string_view statement) const {
 }
 
 Status StatementVerifier::check(const For& loop) const {
-  for (const Index* index : {&loop.begin, &loop.end, &loop.step}) WARPLOOM_CHECK(check(*index));
+  for (const Index* index : {&loop.begin, &loop.end, &loop.step})
+    WARPLOOM_CHECK(check(*index));
   if (loop.step.constant().value_or(1) < 1)
     return refuse("a loop's step is below 1", "a positive step", loop.step.text());
   bool taken = is_grid_variable(loop.variable) || loops_.count(loop.variable) > 0;
-  for (const Tensor& tensor : program_.tensors) taken |= tensor.name == loop.variable;
-  for (const Pipeline& pipeline : program_.pipelines) taken |= pipeline.name == loop.variable;
+  for (const Tensor& tensor : program_.tensors)
+    taken |= tensor.name == loop.variable;
+  for (const Pipeline& pipeline : program_.pipelines)
+    taken |= pipeline.name == loop.variable;
   if (is_identifier(loop.variable) && !taken) return ok();
   return refuse(fmt::format("'{}' cannot name a loop's variable", loop.variable),
                 "a C identifier that names nothing else here", loop.variable);

@@ -69,8 +69,10 @@ Place spatial(const Place& place) {
 Window spatial(const Window& window) {
   Window out = window;
   if (window.kernel.size() != 1) return out;
-  for (Shape* each : {&out.kernel, &out.strides, &out.dilations}) each->insert(each->begin(), 1);
-  for (Shape* each : {&out.begins, &out.ends}) each->insert(each->begin(), 0);
+  for (Shape* each : {&out.kernel, &out.strides, &out.dilations})
+    each->insert(each->begin(), 1);
+  for (Shape* each : {&out.begins, &out.ends})
+    each->insert(each->begin(), 0);
   return out;
 }
 
@@ -143,7 +145,8 @@ Result<Bindings> CudnnLibrary::trial(const std::vector<Place>& places,
 
 Addresses CudnnLibrary::addresses_of(const Bindings& buffers, const std::vector<Place>& places) {
   Addresses out;
-  for (const Place& place : places) out.push_back(address_of(buffers.at(place.buffer), place));
+  for (const Place& place : places)
+    out.push_back(address_of(buffers.at(place.buffer), place));
   return out;
 }
 
@@ -165,7 +168,8 @@ Status CudnnLibrary::attempt(const std::vector<Place>& places, const Work& work,
   const auto bind = [run, places, filled, call,
                      &device](const Bindings& buffers) -> Result<runtime::Call> {
     std::vector<Buffer> kept;
-    for (const Place& place : places) WARPLOOM_TRY(kept.emplace_back(), buffer_of(buffers, place));
+    for (const Place& place : places)
+      WARPLOOM_TRY(kept.emplace_back(), buffer_of(buffers, place));
     for (const Filled& each : filled)
       WARPLOOM_CHECK(device.fill(buffers.at(each.buffer), each.word));
     return [run, kept, addresses = addresses_of(buffers, places), call]() -> Status {

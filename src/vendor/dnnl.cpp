@@ -250,7 +250,8 @@ Status DnnlLibrary::finish(Making making, Program& program) {
     }
     arguments.emplace_back(operand.number, held);
   }
-  for (const Operand& other : others) arguments.emplace_back(other.number, other.held);
+  for (const Operand& other : others)
+    arguments.emplace_back(other.number, other.held);
   program.pieces.push_back(piece_of(primitive, arguments));
   return to ? deliver(*to, result, program) : ok();
 }

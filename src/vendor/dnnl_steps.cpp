@@ -37,7 +37,8 @@ constexpr std::array kReduceCodes = {
     ReduceCode{0x2fff5, 0}, ReduceCode{0x2fffa, 1}, ReduceCode{0x2fff8, 2}, ReduceCode{0x2fffa, 2}};
 
 Shape less_one(Shape dilations) {
-  for (int64_t& each : dilations) --each;
+  for (int64_t& each : dilations)
+    --each;
   return dilations;
 }
 

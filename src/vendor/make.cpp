@@ -62,7 +62,8 @@ Graph part_of(const Graph& whole, const std::set<std::string>& given,
   std::set<int> needed;
   std::vector<TensorId> asked;
   std::vector<TensorId> read;
-  for (const std::string& name : wanted) asked.push_back(*whole.tensor_named(name));
+  for (const std::string& name : wanted)
+    asked.push_back(*whole.tensor_named(name));
   const std::vector<TensorId> outputs = asked;
   while (!asked.empty()) {
     const TensorId id = asked.back();
@@ -74,16 +75,21 @@ Graph part_of(const Graph& whole, const std::set<std::string>& given,
       continue;
     }
     if (!needed.insert(maker).second) continue;
-    for (const TensorId input : whole.nodes[maker].inputs) asked.push_back(input);
+    for (const TensorId input : whole.nodes[maker].inputs)
+      asked.push_back(input);
   }
-  for (const TensorId id : read) out.inputs.push_back(keep(id));
+  for (const TensorId id : read)
+    out.inputs.push_back(keep(id));
   for (const int n : needed) {
     Node node = whole.nodes[n];
-    for (TensorId& id : node.inputs) id = keep(id);
-    for (TensorId& id : node.outputs) id = keep(id);
+    for (TensorId& id : node.inputs)
+      id = keep(id);
+    for (TensorId& id : node.outputs)
+      id = keep(id);
     out.nodes.push_back(std::move(node));
   }
-  for (const TensorId id : outputs) out.outputs.push_back(keep(id));
+  for (const TensorId id : outputs)
+    out.outputs.push_back(keep(id));
   return out;
 }
 
@@ -108,7 +114,8 @@ Result<Runnable> plain_runnable(Executor& device, const Graph& graph) {
   WARPLOOM_TRY(const Bindings constants, constants_of(device, primitive));
   return Runnable{"plain", [kernels, constants](const Bindings& buffers) -> Result<runtime::Call> {
                     Bindings all = constants;
-                    for (const auto& [name, buffer] : buffers) all[name] = buffer;
+                    for (const auto& [name, buffer] : buffers)
+                      all[name] = buffer;
                     return kernels.bind(all);
                   }};
 }
@@ -121,14 +128,16 @@ class Assembly {
       : device_(device), problem_(problem), libraries_(std::move(libraries)) {
     std::erase(libraries_, nullptr);
     served_.resize(libraries_.size());
-    for (const TensorId id : problem.graph.inputs) given_.insert(problem.graph.tensor(id).name);
+    for (const TensorId id : problem.graph.inputs)
+      given_.insert(problem.graph.tensor(id).name);
     for (const Tensor& tensor : problem.graph.tensors)
       if (tensor.constant) given_.insert(tensor.name);
     program_.constants = problem.constants;
     for (const Tensor& tensor : problem.graph.tensors)
       if (tensor.constant) program_.constants.insert(tensor.name);
     outside_ = given_;
-    for (const TensorId id : problem.graph.outputs) outside_.insert(problem.graph.tensor(id).name);
+    for (const TensorId id : problem.graph.outputs)
+      outside_.insert(problem.graph.tensor(id).name);
   }
 
   Result<Runnable> run() {
@@ -159,7 +168,8 @@ class Assembly {
     for (const Step& step : problem_.steps) {
       if (const Place* to = destination(step.operation)) add(to->buffer);
       if (const auto* plain = std::get_if<Unmatched>(&step.operation))
-        for (const std::string& name : plain->writes) add(name);
+        for (const std::string& name : plain->writes)
+          add(name);
     }
     return ok();
   }
@@ -206,7 +216,8 @@ class Assembly {
         if (!contains(made, name)) made.push_back(name);
     std::set<std::string> wanted(outside_.begin(), outside_.end());
     for (size_t i = plain_.back() + 1; i < problem_.steps.size(); ++i) {
-      for (const Place* place : sources(problem_.steps[i])) wanted.insert(place->buffer);
+      for (const Place* place : sources(problem_.steps[i]))
+        wanted.insert(place->buffer);
       if (const auto* plain = std::get_if<Unmatched>(&problem_.steps[i].operation))
         wanted.insert(plain->reads.begin(), plain->reads.end());
     }
@@ -239,13 +250,15 @@ class Assembly {
       Bindings all = constants;
       for (const auto& [name, bytes] : program.scratch)
         WARPLOOM_TRY(all[name], device.allocate(bytes));
-      for (const auto& [name, buffer] : buffers) all[name] = buffer;
+      for (const auto& [name, buffer] : buffers)
+        all[name] = buffer;
       for (const Piece& piece : program.prepare) {
         WARPLOOM_TRY(const runtime::Call prepare, piece(all));
         WARPLOOM_CHECK(prepare());
       }
       std::vector<runtime::Call> calls;
-      for (const Piece& piece : program.pieces) WARPLOOM_TRY(calls.emplace_back(), piece(all));
+      for (const Piece& piece : program.pieces)
+        WARPLOOM_TRY(calls.emplace_back(), piece(all));
       // Scratch lives as long as the call.
       return [all, run = runtime::in_order(std::move(calls))] { return run(); };
     };

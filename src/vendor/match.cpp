@@ -226,7 +226,8 @@ class Extraction {
 
   std::optional<Graph> run() {
     if (!take_inputs() || !find_outputs() || !collect_nodes()) return std::nullopt;
-    for (const int n : needed_) add_node(given_.nodes[n]);
+    for (const int n : needed_)
+      add_node(given_.nodes[n]);
     for (const TensorId id : region_.outputs) {
       const auto in_given = given_.tensor_named(names_[id]);
       out_.outputs.push_back(known_.at(*in_given));
@@ -288,13 +289,15 @@ class Extraction {
       }
       if (maker < 0) return false;  // an input that the region does not read
       needed_.insert(maker);
-      for (const TensorId input : given_.nodes[maker].inputs) asked_.push_back(input);
+      for (const TensorId input : given_.nodes[maker].inputs)
+        asked_.push_back(input);
     }
     return true;
   }
 
   void add_node(Node node) {
-    for (TensorId& id : node.inputs) id = known_.at(id);
+    for (TensorId& id : node.inputs)
+      id = known_.at(id);
     for (TensorId& id : node.outputs) {
       if (id == kAbsent) continue;
       const auto named = wanted_.find(id);

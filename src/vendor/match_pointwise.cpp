@@ -177,7 +177,8 @@ std::optional<After> Matcher::as_function(TensorId from, TensorId result,
 // In the step that alone wrote `from`, or as one of its own.
 void Matcher::apply(const std::vector<After>& after, TensorId from, TensorId to,
                     const std::vector<int>& nodes) {
-  for (const int n : nodes) done_[n] = true;
+  for (const int n : nodes)
+    done_[n] = true;
   const auto has_other = [](const After& one) { return one.other.has_value(); };
   const auto found = std::ranges::find_if(after, has_other);
   std::optional<Place> other;

@@ -292,7 +292,8 @@ bool Matcher::reduction(const Node& node) {
   if (!axes || axes->empty() || row == std::end(kReductions)) return false;
   const TensorId to = node.outputs[0];
   Shape shape = tensor(node.inputs[0]).shape;
-  for (const int64_t axis : *axes) shape[axis] = 1;
+  for (const int64_t axis : *axes)
+    shape[axis] = 1;
   const auto dst = reshaped(own_place(to), shape);
   if (!dst) return false;
   const Place& src = place(node.inputs[0]);

@@ -74,7 +74,8 @@ std::vector<int64_t> offsets_of(const Place& place, const Shape& batch) {
     std::vector<int64_t> next;
     const int64_t step = place.shape[d] == 1 ? 0 : place.strides[d];
     for (const int64_t base : out)
-      for (int64_t i = 0; i < batch[d]; ++i) next.push_back(base + i * step);
+      for (int64_t i = 0; i < batch[d]; ++i)
+        next.push_back(base + i * step);
     out = std::move(next);
   }
   return out;

@@ -46,7 +46,8 @@ std::optional<Place> reshaped(const Place& place, const Shape& shape) {
   size_t at = 0;
   for (size_t d = shape.size(); d-- > 0;) {
     if (shape[d] == 1) continue;
-    while (at < axes.size() && axes[at].first == 1) ++at;
+    while (at < axes.size() && axes[at].first == 1)
+      ++at;
     if (at == axes.size() || axes[at].first % shape[d] != 0) return std::nullopt;
     out.strides[d] = axes[at].second;
     axes[at].second *= shape[d];

@@ -43,15 +43,18 @@ class Lister {
   Lister(const Graph& graph, Engine engine, const std::string& arch) : graph_(graph) {
     list_.engine = engine;
     list_.arch = arch;
-    for (const TensorId id : graph.inputs) list_.inputs.push_back(spec_of(graph.tensor(id)));
-    for (const TensorId id : graph.outputs) list_.outputs.push_back(spec_of(graph.tensor(id)));
+    for (const TensorId id : graph.inputs)
+      list_.inputs.push_back(spec_of(graph.tensor(id)));
+    for (const TensorId id : graph.outputs)
+      list_.outputs.push_back(spec_of(graph.tensor(id)));
   }
 
   Result<LaunchList> run() {
     std::vector<LoopNest> nests;
     if (graph_.nodes.size() <= kMostNodes) nests = loopnest::nests_of(graph_);
     if (nests.empty()) WARPLOOM_CHECK(node_by_node());
-    for (const LoopNest& nest : nests) WARPLOOM_CHECK(add(nest));
+    for (const LoopNest& nest : nests)
+      WARPLOOM_CHECK(add(nest));
     const bool cuda = list_.engine == Engine::cuda;
     std::string text = fmt::format("using Real = {};\n", wide_ ? "double" : "float");
     text += resource(cuda ? "plain/cuda.h" : "plain/cpu.h");
@@ -59,7 +62,8 @@ class Lister {
     text += body_;
     for (BufferSpec& workspace : list_.workspaces)
       if (contains(values_, workspace.name)) workspace.dtype = wide_ ? Dtype::f64 : Dtype::f32;
-    for (Kernel& kernel : list_.kernels) kernel.source = text;
+    for (Kernel& kernel : list_.kernels)
+      kernel.source = text;
     return std::move(list_);
   }
 
@@ -82,7 +86,8 @@ class Lister {
         return known[id];
       };
       Node copy = node;
-      for (TensorId& id : copy.inputs) id = add_tensor(id);
+      for (TensorId& id : copy.inputs)
+        id = add_tensor(id);
       for (const auto& [from, to] : known)
         if (to != kAbsent && !one.tensor(to).constant) one.inputs.push_back(to);
       for (TensorId& id : copy.outputs) {
@@ -96,7 +101,8 @@ class Lister {
         if (id == kAbsent || contains(graph_.outputs, id)) continue;
         list_.workspaces.push_back(spec_of(graph_.tensor(id)));
       }
-      for (const LoopNest& nest : nests) WARPLOOM_CHECK(add(nest));
+      for (const LoopNest& nest : nests)
+        WARPLOOM_CHECK(add(nest));
     }
     return ok();
   }
@@ -112,7 +118,8 @@ class Lister {
   Status add(const LoopNest& nest) {
     const std::vector<std::string> none_yet(nest.values.size());
     Stages stages{nest, none_yet};
-    for (const loopnest::Access& load : nest.loads) WARPLOOM_CHECK(check_type(load.dtype, false));
+    for (const loopnest::Access& load : nest.loads)
+      WARPLOOM_CHECK(check_type(load.dtype, false));
     for (const LoopNest::Output& output : nest.outputs) {
       WARPLOOM_CHECK(check_type(output.place.dtype, true));
       const Dtype dtype = output.place.dtype;
@@ -164,7 +171,8 @@ class Lister {
                         std::vector<bool>& kept) {
     const Expr& whole = nest.values[reduction];
     auto loops = whole.varies;
-    for (const size_t axis : whole.axes) loops[axis] = true;
+    for (const size_t axis : whole.axes)
+      loops[axis] = true;
     auto todo = whole.operands;
     while (!todo.empty()) {
       const size_t v = at(todo.back());

@@ -120,9 +120,12 @@ StageWriter::StageWriter(const Stages& stages, const Stage& stage, bool gpu)
     if (outer && !is_scanned) outer_.push_back(axis);
   }
   if (reduces_ || scans_)
-    for (const size_t axis : value.axes) inner_.push_back(axis);
-  for (const size_t axis : outer_) elements_ *= nest_.axes[axis];
-  for (const size_t axis : inner_) terms_ *= nest_.axes[axis];
+    for (const size_t axis : value.axes)
+      inner_.push_back(axis);
+  for (const size_t axis : outer_)
+    elements_ *= nest_.axes[axis];
+  for (const size_t axis : inner_)
+    terms_ *= nest_.axes[axis];
   const std::string_view type = stage.place ? type_of(stage.place->dtype) : "Real";
   target_ = buffer(stage.to, type, false);
 }
@@ -171,7 +174,8 @@ StageText StageWriter::cpu(const std::string& name) {
     out.text += fmt::format("  {0}* b{1} = static_cast<{0}*>(buffers[{1}]);\n", type, i);
   }
   out.text += body.text() + "}\n";
-  for (const Used& used : buffers_) out.buffers.push_back(used.name);
+  for (const Used& used : buffers_)
+    out.buffers.push_back(used.name);
   return out;
 }
 
@@ -204,7 +208,8 @@ StageText StageWriter::cuda(const std::string& name) {
   }
   out.text = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n{}}}\n",
                          kThreads, name, parameters, body.text());
-  for (const Used& used : buffers_) out.buffers.push_back(used.name);
+  for (const Used& used : buffers_)
+    out.buffers.push_back(used.name);
   return out;
 }
 
@@ -283,7 +288,8 @@ std::string StageWriter::value(Writer& out, int id, std::map<int, std::string>& 
     return known[id] = load(out, id, nest_.loads[at(of.load)]);
   } else {
     std::vector<std::string> operands;
-    for (const int operand : of.operands) operands.push_back(value(out, operand, known));
+    for (const int operand : of.operands)
+      operands.push_back(value(out, operand, known));
     std::string function = fmt::format("v_{}", name_of(of.op));
     if (of.kind == Kind::round) function = fmt::format("round_{}", name_of(of.dtype));
     text = fmt::format("{}({})", function, fmt::join(operands, ", "));

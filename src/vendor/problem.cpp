@@ -104,7 +104,8 @@ std::string_view word_of(const After& after) {
 std::string words_of(const Step& step) {
   std::vector<std::string_view> words;
   if (!name_of(step.operation).empty()) words.push_back(name_of(step.operation));
-  for (const After& after : step.after) words.push_back(word_of(after));
+  for (const After& after : step.after)
+    words.push_back(word_of(after));
   return listed(words, {}, " + ");
 }
 

@@ -67,7 +67,8 @@ uint32_t ordinary(Random& random) {
 void fill_pattern(void* to, Random& random, int64_t bytes) {
   constexpr int64_t kPage = 4096;
   std::array<uint32_t, kPage / sizeof(uint32_t)> page{};
-  for (uint32_t& word : page) word = garbage(random);
+  for (uint32_t& word : page)
+    word = garbage(random);
   for_pieces(bytes, [&](int64_t at, int64_t count) {
     for (int64_t done = 0; done < count; done += kPage) {
       const auto size = as_size(std::min(kPage, count - done));

@@ -154,8 +154,10 @@ Status Cell::start_process_of_cell() {
       std::to_string(layout_->plan_place()), std::to_string(layout_->memory_file())};
   const auto prepare = [this] {
     ::clearenv();
-    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
-    for (const int fd : {layout_->code_file(), layout_->memory_file()}) ::fcntl(fd, F_SETFD, 0);
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
+      ::dup2(::open("/dev/null", O_WRONLY), fd);
+    for (const int fd : {layout_->code_file(), layout_->memory_file()})
+      ::fcntl(fd, F_SETFD, 0);
   };
   WARPLOOM_TRY(process_, start_process(words, prepare));
   watch_ = std::make_unique<Watch>(process_);
@@ -243,7 +245,8 @@ Result<double> Cell::let_go(CellControl& control, const Round& round, bool apart
   const std::atomic_ref arrived(control.arrived);
   const std::atomic_ref go(control.go);
   const auto others = static_cast<uint32_t>(round.threads - first);
-  while (arrived.load() < others && !watch_->has_struck()) __builtin_ia32_pause();
+  while (arrived.load() < others && !watch_->has_struck())
+    __builtin_ia32_pause();
   const auto start = Clock::now();
   if (apart)
     go.store(1, std::memory_order_release);

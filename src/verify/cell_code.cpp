@@ -69,7 +69,8 @@ WL_CELL void enter(CellEntry* entry) {
   system_call(SYS_munmap, 0, static_cast<long>(entry->low), 0);
   system_call(SYS_munmap, static_cast<long>(entry->high),
               static_cast<long>(entry->top - entry->high), 0);
-  for (int64_t i = 0; i < entry->threads; ++i) start_thread(entry->stacks[i]);
+  for (int64_t i = 0; i < entry->threads; ++i)
+    start_thread(entry->stacks[i]);
   entry->filter_refused = -1;
   if (entry->filter)
     entry->filter_refused =
@@ -128,7 +129,8 @@ WL_CELL void look(const CellControl* control) {
     }
     // After the last step as well: so the threads come to a stand together, as they do without
     // work, and what that takes can be taken off.
-    while (__atomic_load_n(&control->released, __ATOMIC_ACQUIRE) <= step) __builtin_ia32_pause();
+    while (__atomic_load_n(&control->released, __ATOMIC_ACQUIRE) <= step)
+      __builtin_ia32_pause();
   }
 }
 
@@ -136,7 +138,8 @@ WL_CELL void run_thread(CellControl* control, void* scratch) {
   set_flags();
   look_at_pages(*control);
   __atomic_fetch_add(&control->arrived, 1, __ATOMIC_ACQ_REL);
-  while (__atomic_load_n(&control->go, __ATOMIC_ACQUIRE) == 0) __builtin_ia32_pause();
+  while (__atomic_load_n(&control->go, __ATOMIC_ACQUIRE) == 0)
+    __builtin_ia32_pause();
   take_steps(control, scratch);
   stop();
 }
@@ -167,7 +170,8 @@ WL_CELL void* copy(void* to, const void* from, size_t count) {
   }
   for (; count >= kVector; count -= kVector, out += kVector, in += kVector)
     *reinterpret_cast<Vector*>(out) = *reinterpret_cast<const Vector*>(in);
-  for (; count > 0; --count) *out++ = *in++;
+  for (; count > 0; --count)
+    *out++ = *in++;
   return to;
 }
 
@@ -208,8 +212,10 @@ WL_CELL void fill(void* const* buffers, long long piece, void*) {
   const int64_t begin = piece * kFillPiece;
   const int64_t end = begin + kFillPiece < size ? begin + kFillPiece : size;
   int64_t at = begin;
-  for (; at + 4 <= end; at += 4) __builtin_memcpy(bytes + at, &word, 4);
-  for (; at < end; ++at) bytes[at] = static_cast<Byte>(word >> 8 * (at & 3));
+  for (; at + 4 <= end; at += 4)
+    __builtin_memcpy(bytes + at, &word, 4);
+  for (; at < end; ++at)
+    bytes[at] = static_cast<Byte>(word >> 8 * (at & 3));
 }
 
 WL_CELL void nothing(void* const*, long long, void*) {}

@@ -158,7 +158,8 @@ void add_pieces(const Placed& object, std::vector<CellPiece>& pieces) {
   enum class Rights { none, read, execute, write };
   std::vector<Rights> rights(pages, Rights::none);
   const auto mark = [&](uint64_t from, uint64_t to, Rights right) {
-    for (uint64_t page = from; page < to && page < pages; ++page) rights[page] = right;
+    for (uint64_t page = from; page < to && page < pages; ++page)
+      rights[page] = right;
   };
   for (const Elf64_Phdr& segment : object.file.segments) {
     if (segment.p_type != PT_LOAD) continue;
@@ -172,7 +173,8 @@ void add_pieces(const Placed& object, std::vector<CellPiece>& pieces) {
       mark(segment.p_vaddr / kPage, (segment.p_vaddr + segment.p_memsz) / kPage, Rights::read);
   for (size_t from = 0; from < pages;) {
     size_t to = from;
-    while (to < pages && rights[to] == rights[from]) ++to;
+    while (to < pages && rights[to] == rights[from])
+      ++to;
     if (rights[from] != Rights::none)
       pieces.push_back({.address = object.base + from * kPage,
                         .bytes = object.memory.substr(from * kPage, (to - from) * kPage),

@@ -249,7 +249,8 @@ std::vector<CellLayout::Part> CellLayout::renewed() const {
 void CellLayout::keep() {
   const auto contents = [&] {
     std::vector<std::string> all;
-    for (const Part& part : renewed()) all.emplace_back(part.begin, part.bytes);
+    for (const Part& part : renewed())
+      all.emplace_back(part.begin, part.bytes);
     return all;
   };
   kept_[kLeft] = contents();
@@ -291,7 +292,8 @@ Result<CellControl*> CellLayout::write_control(const Round& round) {
   const std::vector<CellSpan> looked_at = spans();
   size_t bytes = sizeof(CellControl) + looked_at.size() * sizeof(CellSpan) +
                  round.launches.size() * sizeof(CellStep);
-  for (const CellLaunch& launch : round.launches) bytes += launch.buffers.size() * sizeof(uint64_t);
+  for (const CellLaunch& launch : round.launches)
+    bytes += launch.buffers.size() * sizeof(uint64_t);
   if (bytes > kControlBytes)
     return fail({ErrorCode::kResourceLimit, "a launch list is too long", "",
                  fmt::format("{} bytes of launches and arguments", kControlBytes),

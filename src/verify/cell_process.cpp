@@ -65,7 +65,8 @@ void collapse(char* begin, uint64_t bytes) {
   constexpr int kTries = 3;
   for (uint64_t at = 0; at + kHuge <= bytes; at += kHuge) {
     int tries = 0;
-    while (tries < kTries && ::madvise(begin + at, kHuge, MADV_COLLAPSE) != 0) ++tries;
+    while (tries < kTries && ::madvise(begin + at, kHuge, MADV_COLLAPSE) != 0)
+      ++tries;
   }
 }
 

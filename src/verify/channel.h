@@ -153,7 +153,8 @@ struct Peer {
                                       cache_folder().string()};
     if (shared >= 0) words.push_back(std::to_string(shared));
     const auto prepare = [&] {
-      for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);
+      for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
+        ::dup2(::open("/dev/null", O_WRONLY), fd);
       for (const int fd : {ends[1], shared})
         ::fcntl(fd, F_SETFD, 0);  // everything else closes on exec
       if (also) also();

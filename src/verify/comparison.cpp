@@ -161,10 +161,12 @@ void compare(Comparison& all, const Tolerance& tolerance, Dtype dtype, const voi
   const auto work = [&](Comparison& part, int64_t from, int64_t to) {
     const Elements own = elements;
     Comparison sum;  // of its own, which the compiler keeps in registers
-    for (int64_t i = from; i < to; ++i) own.add(i, sum);
+    for (int64_t i = from; i < to; ++i)
+      own.add(i, sum);
     part = sum;
   };
-  for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) all.add(part);
+  for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work))
+    all.add(part);
 }
 
 void compare_integers(Comparison& all, Dtype dtype, const void* found, const int64_t* value,
@@ -192,7 +194,8 @@ void compare_integers(Comparison& all, Dtype dtype, const void* found, const int
     }
     part = sum;
   };
-  for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) all.add(part);
+  for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work))
+    all.add(part);
 }
 
 void scan(Comparison& sum, Dtype dtype, const void* found, int64_t begin, int64_t count) {
@@ -205,6 +208,7 @@ void scan(Comparison& sum, Dtype dtype, const void* found, int64_t begin, int64_
       default: break;  // one byte of poison may be a value
     }
   };
-  for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) sum.add(part);
+  for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work))
+    sum.add(part);
 }
 }  // namespace warploom::verify

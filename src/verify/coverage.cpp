@@ -80,8 +80,10 @@ struct Made {
 class Walk {
  public:
   explicit Walk(const Graph& graph) : graph_(graph), made_(graph.tensors.size()) {
-    for (size_t i = 0; i < graph.inputs.size(); ++i) of(graph.inputs[i]).of_inputs = {i};
-    for (const Node& node : graph.nodes) step(node);
+    for (size_t i = 0; i < graph.inputs.size(); ++i)
+      of(graph.inputs[i]).of_inputs = {i};
+    for (const Node& node : graph.nodes)
+      step(node);
   }
 
   const Made& at(TensorId id) const { return made_[as_size(id)]; }

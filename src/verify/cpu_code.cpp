@@ -24,7 +24,8 @@ namespace {
 template <size_t Size, class Index>
 constexpr std::array<bool, Size> marks(std::initializer_list<Index> ones) {
   std::array<bool, Size> out{};
-  for (const Index one : ones) out[as_size(one)] = true;
+  for (const Index one : ones)
+    out[as_size(one)] = true;
   return out;
 }
 
@@ -155,7 +156,8 @@ Status Code::decode() {
       const std::string_view bytes = file_.contents(section);
       sections_.push_back({section.header.sh_addr, bytes, std::vector<bool>(bytes.size())});
     }
-  for (Section& section : sections_) WARPLOOM_CHECK(decode(section));
+  for (Section& section : sections_)
+    WARPLOOM_CHECK(decode(section));
   return ok();
 }
 

@@ -343,7 +343,8 @@ Status Examination::needed(uint64_t offset) const {
 }
 
 Status Examination::symbols() const {
-  for (size_t i = 1; i < file_.symbols.size(); ++i) WARPLOOM_CHECK(symbol(file_.symbols[i]));
+  for (size_t i = 1; i < file_.symbols.size(); ++i)
+    WARPLOOM_CHECK(symbol(file_.symbols[i]));
   return ok();
 }
 
@@ -369,7 +370,8 @@ Status Examination::symbol(const ElfSymbol& one) const {
 }
 
 Status Examination::relocations() const {
-  for (const Elf64_Rela& one : file_.relocations) WARPLOOM_CHECK(relocation(one));
+  for (const Elf64_Rela& one : file_.relocations)
+    WARPLOOM_CHECK(relocation(one));
   return ok();
 }
 

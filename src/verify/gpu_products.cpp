@@ -59,7 +59,8 @@ struct Reads {
 
 Reads reads_of(const Product& p, const Operand& of, int64_t lines, int64_t Offsets::* offset) {
   Reads reads;
-  for (const Offsets& at : p.batch) reads.offsets.push_back(at.*offset);
+  for (const Offsets& at : p.batch)
+    reads.offsets.push_back(at.*offset);
   int64_t last = 0;
   const std::span<const int64_t> tables[] = {
       {of.lines, of.lines + lines}, {of.depths, of.depths + p.k}, reads.offsets};
@@ -68,7 +69,8 @@ Reads reads_of(const Product& p, const Operand& of, int64_t lines, int64_t Offse
     reads.begin += low;
     last += high;
   }
-  for (int64_t& at : reads.offsets) at -= reads.begin;
+  for (int64_t& at : reads.offsets)
+    at -= reads.begin;
   reads.size = last - reads.begin + 1;
   return reads;
 }

@@ -114,7 +114,8 @@ WARPLOOM_CLONES void to_bf16(uint16_t* out, const float* values, int64_t count) 
 
 #if defined(__FLT16_MANT_DIG__)
 WARPLOOM_CLONES void to_f16(_Float16* out, const float* values, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<_Float16>(values[i]);
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = static_cast<_Float16>(values[i]);
 }
 #endif
 

@@ -126,8 +126,10 @@ Result<Ready> Judge::prepare() {
   given_ = graph.inputs;
   for (size_t i = 0; i < graph.tensors.size(); ++i)
     if (graph.tensors[i].constant) given_.push_back(static_cast<graph::TensorId>(i));
-  for (const auto id : given_) input_bytes_ += graph::byte_count(graph.tensor(id));
-  for (const auto id : graph.outputs) output_bytes_ += graph::byte_count(graph.tensor(id));
+  for (const auto id : given_)
+    input_bytes_ += graph::byte_count(graph.tensor(id));
+  for (const auto id : graph.outputs)
+    output_bytes_ += graph::byte_count(graph.tensor(id));
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     tolerances_.push_back(tolerance_of(graph, setup_.track, as_int(i)));
     // The few values of narrower types are clamped to, so that nothing is linear in operands.
@@ -173,7 +175,8 @@ Status Judge::reserve_memory() {
 
 std::set<std::string> Judge::names_of_outputs() const {
   std::set<std::string> names;
-  for (const auto id : setup_.graph.outputs) names.insert(setup_.graph.tensor(id).name);
+  for (const auto id : setup_.graph.outputs)
+    names.insert(setup_.graph.tensor(id).name);
   return names;
 }
 
@@ -195,8 +198,10 @@ Result<Judge::Contender> Judge::load(const Request& request) {
                     .limit_ms = request.candidate_limit_ms,
                     .foreign = request.foreign,
                     .outputs = names_of_outputs()});
-  for (const auto& inputs : kept_) inputs->output_hash.reset();
-  for (const Set& set : ring_) set.inputs->output_hash.reset();
+  for (const auto& inputs : kept_)
+    inputs->output_hash.reset();
+  for (const Set& set : ring_)
+    set.inputs->output_hash.reset();
   WARPLOOM_CHECK(allocate_workspaces(list, made));
   std::ranges::move(list.workspaces, std::back_inserter(list.outputs));
   list.workspaces.clear();

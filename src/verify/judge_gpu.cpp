@@ -41,7 +41,8 @@ Status Judge::fill_as_found(const Contender& who, std::span<const Set> sets) {
   if (forgotten_ <= kPoisoned || random.below(kOneIn) != 0) return ok();
   const uint32_t word = ordinary(random);
   for (const Set& set : sets)
-    for (const Guarded& output : set.outputs) WARPLOOM_CHECK(device_->fill(output.data, word));
+    for (const Guarded& output : set.outputs)
+      WARPLOOM_CHECK(device_->fill(output.data, word));
   for (const auto& [name, workspace] : who.workspaces)
     if (!who.prepared.contains(name)) WARPLOOM_CHECK(device_->fill(workspace.data, word));
   return ok();

@@ -107,8 +107,10 @@ Result<runtime::Call> Judge::bind_with(const Contender& who, const Set& set,
   runtime::Bindings tensors;
   for (size_t i = 0; i < given_.size(); ++i)
     tensors[setup_.graph.tensor(given_[i]).name] = inputs[i].data;
-  for (size_t i = 0; i < outputs.size(); ++i) tensors[output(i).name] = outputs[i].data;
-  for (const auto& [name, workspace] : who.placed) tensors[name] = workspace;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    tensors[output(i).name] = outputs[i].data;
+  for (const auto& [name, workspace] : who.placed)
+    tensors[name] = workspace;
   return bind(tensors);
 }
 

@@ -170,7 +170,8 @@ Status Judge::before_sample(const Contender& who, size_t calls) {
   };
   for (size_t i = 0; i < calls; ++i) {
     const Set& set = ring_[calls > 1 ? i : drawn(ring_.size())];
-    for (const Guarded& output : outputs_of(who, set)) WARPLOOM_CHECK(poison(output.data));
+    for (const Guarded& output : outputs_of(who, set))
+      WARPLOOM_CHECK(poison(output.data));
   }
   for (const auto& [name, workspace] : who.workspaces)
     if (!who.prepared.contains(name)) WARPLOOM_CHECK(poison(workspace.data));
@@ -269,7 +270,8 @@ Result<Turns> Judge::take_turns(const Contest& contest) {
   WARPLOOM_TRY(turns.samples, std::move(samples));
   turns.noise = watch.since_start();
   for (const runtime::Samples& one : turns.samples)
-    for (const double us : one.us) calls_ms_ += us * one.calls_per_sample / 1e3;
+    for (const double us : one.us)
+      calls_ms_ += us * one.calls_per_sample / 1e3;
   return turns;
 }
 
@@ -370,7 +372,8 @@ Status Judge::before_candidate(std::vector<Contender>& contenders, size_t calls)
     const size_t set = drawn(ring_.size());
     return prepare(contenders[own_outputs_ ? set : 0], ring_[set]);
   }
-  for (size_t i = 0; i < calls; ++i) WARPLOOM_CHECK(prepare(contenders[i], ring_[i]));
+  for (size_t i = 0; i < calls; ++i)
+    WARPLOOM_CHECK(prepare(contenders[i], ring_[i]));
   return ok();
 }
 

@@ -56,7 +56,8 @@ void Judge::give_up_truth(const Error& why) {
 
 std::vector<Looked> Judge::looked(const Tensors& tensors) {
   std::vector<Looked> all;
-  for (const Guarded& tensor : tensors) all.push_back({tensor.whole, tensor.data});
+  for (const Guarded& tensor : tensors)
+    all.push_back({tensor.whole, tensor.data});
   return all;
 }
 

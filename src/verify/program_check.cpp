@@ -32,7 +32,8 @@ using Storage = std::map<std::string, std::vector<std::byte>>;
 
 Buffers views_of(Storage& storage) {
   Buffers views;
-  for (auto& [name, bytes] : storage) views[name] = bytes;
+  for (auto& [name, bytes] : storage)
+    views[name] = bytes;
   return views;
 }
 

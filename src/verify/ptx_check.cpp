@@ -86,7 +86,8 @@ class PtxCheck {
 
   Status run() {
     for (const auto step : {&PtxCheck::declare, &PtxCheck::instruct})
-      for (const PtxStatement& one : text_.statements) WARPLOOM_CHECK((this->*step)(one));
+      for (const PtxStatement& one : text_.statements)
+        WARPLOOM_CHECK((this->*step)(one));
     WARPLOOM_CHECK(follow_calls());
     return follow_constants();
   }
@@ -241,7 +242,8 @@ class PtxCheck {
   Status note_call(const PtxStatement& one, Words words) {
     size_t at = 1;
     if (at < words.size() && words[at] == "(") {
-      while (at < words.size() && words[at] != ")") ++at;
+      while (at < words.size() && words[at] != ")")
+        ++at;
       at += 2;
     }
     const std::string_view name = at < words.size() ? words[at] : std::string_view();
@@ -284,7 +286,8 @@ class PtxCheck {
     size_t before = 0;
     do {
       before = addresses_.size();
-      for (const PtxStatement& one : text_.statements) WARPLOOM_CHECK(follow(one));
+      for (const PtxStatement& one : text_.statements)
+        WARPLOOM_CHECK(follow(one));
     } while (addresses_.size() > before);
     return ok();
   }

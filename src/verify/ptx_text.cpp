@@ -95,7 +95,8 @@ class Reader {
 
   Result<PtxText> read() {
     find_source();
-    while (at_ < words_.size()) WARPLOOM_CHECK(read_one());
+    while (at_ < words_.size())
+      WARPLOOM_CHECK(read_one());
     return std::move(out_);
   }
 
@@ -127,7 +128,8 @@ class Reader {
     if (words == kUnended.end()) return read_statement();
     at_ += words->second;
     const size_t more = first == ".target" || first == ".file" ? 2 : 0;
-    while (more > 0 && word() == ",") at_ += more;
+    while (more > 0 && word() == ",")
+      at_ += more;
     return ok();
   }
 
@@ -152,7 +154,8 @@ class Reader {
   Status skip_section() {
     at_ += 2;
     if (word() != "{") return unreadable(place_, "a .section without data");
-    while (at_ < words_.size() && word() != "}") ++at_;
+    while (at_ < words_.size() && word() != "}")
+      ++at_;
     ++at_;
     return ok();
   }
@@ -195,7 +198,8 @@ class Reader {
 }  // namespace
 
 Result<PtxText> read_ptx(std::string_view text, const std::string& place) {
-  while (text.ends_with('\0')) text.remove_suffix(1);
+  while (text.ends_with('\0'))
+    text.remove_suffix(1);
   WARPLOOM_TRY(std::vector<std::string_view> words, words_of(text, place));
   return Reader(std::move(words), place).read();
 }

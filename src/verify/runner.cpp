@@ -113,7 +113,8 @@ Result<Call> Runner::bound(const std::shared_ptr<const LaunchList>& list,
 }
 
 Status Runner::synchronize() {
-  for (const Work& work : std::exchange(waiting_, {})) WARPLOOM_CHECK(check_call(work));
+  for (const Work& work : std::exchange(waiting_, {}))
+    WARPLOOM_CHECK(check_call(work));
   return ok();
 }
 
@@ -144,7 +145,8 @@ std::vector<SharedMemory::Extent> Runner::extents_of(const Work& work) const {
     found[extent.offset] = extent.bytes;
   }
   std::vector<SharedMemory::Extent> all;
-  for (const auto& [offset, bytes] : found) all.push_back({offset, bytes});
+  for (const auto& [offset, bytes] : found)
+    all.push_back({offset, bytes});
   return all;
 }
 
@@ -235,7 +237,8 @@ Status Runner::hold(const Work& work) {
   options.threads = threads;
   for (const auto& [name, copy] : copies_)
     options.mapped.push_back(memory_->extent_of(copy.memory.get()));
-  for (const auto& scratch : scratch_) options.mapped.push_back(memory_->extent_of(scratch.get()));
+  for (const auto& scratch : scratch_)
+    options.mapped.push_back(memory_->extent_of(scratch.get()));
   WARPLOOM_TRY(cell_, Cell::start(memory_, options));
   sandbox_ = cell_->held();
   idle_us_.clear();
@@ -310,7 +313,8 @@ Status Runner::look_at_inputs(const Work& work) const {
 }
 
 void Runner::restore_margins() {
-  for (const Margin& one : margins_) std::memcpy(one.begin, one.bytes.data(), one.bytes.size());
+  for (const Margin& one : margins_)
+    std::memcpy(one.begin, one.bytes.data(), one.bytes.size());
 }
 
 Status Runner::look_at_margins() const {
@@ -349,13 +353,15 @@ std::vector<CellLaunch> Runner::launches_of(const Work& work) const {
 
 std::vector<uint64_t> Runner::scratch_addresses() const {
   std::vector<uint64_t> addresses;
-  for (const auto& scratch : scratch_) addresses.push_back(cell_->address_of(scratch.get()));
+  for (const auto& scratch : scratch_)
+    addresses.push_back(cell_->address_of(scratch.get()));
   return addresses;
 }
 
 int Runner::most_threads(const Work& work) const {
   int most = 1;
-  for (const CellLaunch& launch : launches_of(work)) most = std::max(most, threads_of(launch));
+  for (const CellLaunch& launch : launches_of(work))
+    most = std::max(most, threads_of(launch));
   return most;
 }
 
@@ -377,11 +383,13 @@ Status Runner::launch_mixed(CellLaunch launch) {
   const auto below = [&](int64_t bound) { return as_int64(random_.below(as_uint64(bound))); };
   if (blocks > 1 && blocks < kMostMixed) {
     launch.first = below(blocks);
-    do launch.stride = 1 + below(blocks);
+    do
+      launch.stride = 1 + below(blocks);
     while (std::gcd(launch.stride, blocks) != 1);
   }
   std::set<int64_t> cuts = {blocks};
-  for (int64_t more = below(kMostRounds); more > 0; --more) cuts.insert(1 + below(blocks));
+  for (int64_t more = below(kMostRounds); more > 0; --more)
+    cuts.insert(1 + below(blocks));
   launch.begin = 0;
   for (const int64_t cut : cuts) {
     launch.end = cut;

@@ -64,7 +64,8 @@ tl::unexpected<Error> keeps_state(const std::string& found) {
 }  // namespace
 
 Status Runner::look_for_state(const std::vector<Call>& calls, bool same_bits) {
-  for (const Call& call : calls) WARPLOOM_CHECK(call());
+  for (const Call& call : calls)
+    WARPLOOM_CHECK(call());
   const std::vector<Work> works = std::exchange(waiting_, {});
   if (works.empty()) return ok();
   if (same_bits) WARPLOOM_CHECK(look_at_chain(works));

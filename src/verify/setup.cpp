@@ -44,7 +44,8 @@ void to_json(json& out, const Setup& setup) {
   out["seed"] = setup.seed;
   out["time_reference"] = setup.time_reference;
   if (setup.reference) out["reference"] = *setup.reference;
-  for (const auto& [name, range] : setup.ranges) out["ranges"][name] = range;
+  for (const auto& [name, range] : setup.ranges)
+    out["ranges"][name] = range;
   if (setup.ready_ms > 0) out["ready_ms"] = setup.ready_ms;
   if (!setup.constants.empty()) out["constants"] = setup.constants;
 }

@@ -65,7 +65,8 @@ int64_t longest_sum(const Graph& given) {
   const auto primitive = graph::decompose(given);
   const Graph& graph = primitive ? *primitive : given;
   int64_t longest = 1;
-  for (const auto& node : graph.nodes) longest = std::max(longest, graph::terms_of(graph, node));
+  for (const auto& node : graph.nodes)
+    longest = std::max(longest, graph::terms_of(graph, node));
   return longest;
 }
 

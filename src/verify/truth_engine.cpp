@@ -133,7 +133,8 @@ Status TruthEngine::check_steps() const {
   for (int n = 0; n < static_cast<int>(rows_.size()); ++n) {
     const int64_t rows = std::min<int64_t>(1, rows_[static_cast<size_t>(n)].count);
     WARPLOOM_TRY(const auto lists, graph::steps_for(primitive_, n, 0, rows));
-    for (const graph::Steps& steps : lists) WARPLOOM_CHECK(StepRunner::check(steps));
+    for (const graph::Steps& steps : lists)
+      WARPLOOM_CHECK(StepRunner::check(steps));
   }
   return ok();
 }
@@ -146,7 +147,8 @@ void TruthEngine::give_back(Part part) {
 void TruthEngine::give_back(Set& set) {
   for (auto& [output, parts] : set.kept) {
     kept_bytes_ -= bytes_of_truth(output);
-    for (Part& part : parts) give_back(std::move(part));
+    for (Part& part : parts)
+      give_back(std::move(part));
   }
   set.kept.clear();
 }
@@ -285,7 +287,8 @@ Result<bool> TruthEngine::keeps(int output) {
 Status TruthEngine::for_parts(Set& set, int output, const Visit& visit) {
   const auto n = static_cast<size_t>(output);
   if (const auto kept = set.kept.find(output); kept != set.kept.end()) {
-    for (const Part& part : kept->second) WARPLOOM_CHECK(visit(part));
+    for (const Part& part : kept->second)
+      WARPLOOM_CHECK(visit(part));
     return ok();
   }
   WARPLOOM_TRY(const bool keep, keeps(output));
@@ -366,7 +369,8 @@ Status TruthEngine::compare_part(const Part& part, int output, const runtime::Bu
   std::vector<tasks::Seen> seen(static_cast<size_t>(kernels_.blocks()));
   const auto bytes = static_cast<int64_t>(seen.size() * sizeof(tasks::Seen));
   WARPLOOM_CHECK(device_.download(seen_, seen.data(), bytes, 0));
-  for (const tasks::Seen& block : seen) sum.add(comparison_of(block));
+  for (const tasks::Seen& block : seen)
+    sum.add(comparison_of(block));
   return ok();
 }
 

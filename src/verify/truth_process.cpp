@@ -86,7 +86,8 @@ class TruthProcess {
 
   std::vector<runtime::Buffer> places_of(const json& places) const {
     std::vector<runtime::Buffer> all;
-    for (const json& place : places) all.push_back(place_of(place));
+    for (const json& place : places)
+      all.push_back(place_of(place));
     return all;
   }
 

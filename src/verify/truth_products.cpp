@@ -72,7 +72,8 @@ Status StepRunner::product(Running& running, const graph::Step& step,
     const int64_t bytes = 8 * std::ssize(tables.words);
     WARPLOOM_TRY(words, take(bytes));
     WARPLOOM_CHECK(device_.upload(words, tables.words.data(), bytes));
-    for (const auto& [user, at] : tables.users) user->table = address_of(words) + 8 * at;
+    for (const auto& [user, at] : tables.users)
+      user->table = address_of(words) + 8 * at;
   }
   Status done = ok();
   if (running.is_whole(step)) {

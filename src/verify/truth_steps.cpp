@@ -63,7 +63,8 @@ Folded folded(const graph::Shape& size, const std::vector<std::vector<int64_t>>&
   }
   if (!out.size.empty()) return out;
   out.size = {1};
-  for (auto& strides : out.strides) strides = {0};
+  for (auto& strides : out.strides)
+    strides = {0};
   return out;
 }
 
@@ -145,7 +146,8 @@ tasks::Term term_of(const ExpressionTerm& term, const std::vector<int>& slots, s
     made.kind = 2;
     made.op = static_cast<int64_t>(term.op);
     made.arity = arity_of(term.op);
-    for (int k = 0; k < made.arity; ++k) made.args[k] = slots[static_cast<size_t>(term.args[k])];
+    for (int k = 0; k < made.arity; ++k)
+      made.args[k] = slots[static_cast<size_t>(term.args[k])];
   }
   return made;
 }
@@ -252,7 +254,8 @@ Result<DevicePair> StepRunner::run(const graph::Steps& steps, std::span<const De
     }
   }
   DevicePair result = std::exchange(running.made[static_cast<size_t>(steps.result)], {});
-  for (DevicePair& left : running.made) give_back(std::move(left));
+  for (DevicePair& left : running.made)
+    give_back(std::move(left));
   if (done) return result;
   give_back(std::move(result));
   return fail(done.error());
@@ -287,7 +290,8 @@ Status StepRunner::pointwise(Running& running, const graph::Step& step,
     task.input[k] = strided(running.numbers(input.storage), input.origin, box.strides[view++]);
   }
   task.terms = std::ssize(terms);
-  for (size_t t = 0; t < terms.size(); ++t) task.term[t] = term_of(terms[t], slots, t);
+  for (size_t t = 0; t < terms.size(); ++t)
+    task.term[t] = term_of(terms[t], slots, t);
   task.power = work.power;
   task.integers = work.integers;
   task.wraps = work.wraps;

@@ -38,12 +38,14 @@ class ArchiveTest : public testing::Test {
   void corrupt(int64_t from, size_t bytes) {
     std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(from);
-    for (size_t i = 0; i < bytes; ++i) file.put(static_cast<char>(0xa5));
+    for (size_t i = 0; i < bytes; ++i)
+      file.put(static_cast<char>(0xa5));
   }
 
   void fill(int count) {
     Archive archive = opened();
-    for (int i = 0; i < count; ++i) ASSERT_TRUE(archive.record(candidate(i)));
+    for (int i = 0; i < count; ++i)
+      ASSERT_TRUE(archive.record(candidate(i)));
   }
 };
 }  // namespace warploom::archive

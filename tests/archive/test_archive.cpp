@@ -209,7 +209,8 @@ TEST_F(ArchiveTest, KillingTheWriterLosesNothingAcknowledged) {
     ::usleep(static_cast<useconds_t>(15'000 + 7'000 * round));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    for (int number = 0; ::read(ends[0], &number, sizeof number) == sizeof number;) last = number;
+    for (int number = 0; ::read(ends[0], &number, sizeof number) == sizeof number;)
+      last = number;
     ::close(ends[0]);
     Archive archive = opened();
     const auto found = archive.candidates("p");
@@ -228,7 +229,8 @@ TEST_F(ArchiveTest, SeveralMayMakeOneAtOnce) {
     for (int i = 0; i < 6; ++i)
       opened.push_back(
           std::async(std::launch::async, [&] { return Archive::open(path).has_value(); }));
-    for (auto& one : opened) EXPECT_TRUE(one.get()) << round;
+    for (auto& one : opened)
+      EXPECT_TRUE(one.get()) << round;
   }
 }
 

@@ -64,9 +64,12 @@ Result<std::vector<json>> all_of(Archive& archive) {
   WARPLOOM_TRY(const auto problems, archive.problems());
   WARPLOOM_TRY(const auto candidates, archive.candidates("p"));
   WARPLOOM_TRY(const auto runs, archive.runs("p"));
-  for (const auto& one : problems) out.push_back(one);
-  for (const auto& one : candidates) out.push_back(one);
-  for (const auto& one : runs) out.push_back(one);
+  for (const auto& one : problems)
+    out.push_back(one);
+  for (const auto& one : candidates)
+    out.push_back(one);
+  for (const auto& one : runs)
+    out.push_back(one);
   return out;
 }
 
@@ -118,8 +121,10 @@ TEST(Damage, IsDetectedAndMovedAsideOrChangesNothingThatIsRead) {
     auto archive = Archive::open(whole);
     ASSERT_TRUE(archive);
     ASSERT_TRUE(archive->add_problem(kProblem));
-    for (int i = 0; i < 60; ++i) ASSERT_TRUE(archive->record(candidate(i)));
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(archive->begin_run({"p", 7, "plain", 2.5, "gcc"}));
+    for (int i = 0; i < 60; ++i)
+      ASSERT_TRUE(archive->record(candidate(i)));
+    for (int i = 0; i < 3; ++i)
+      ASSERT_TRUE(archive->begin_run({"p", 7, "plain", 2.5, "gcc"}));
     written = *all_of(*archive);
   }
   const std::string bytes = *read_file(whole);

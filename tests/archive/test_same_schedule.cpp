@@ -51,7 +51,8 @@ class SameSchedule : public ArchiveTest {
   // What is kept of these, recorded one after the other.
   Candidate kept(const std::vector<Said>& all) {
     Archive archive = opened();
-    for (const Said& one : all) EXPECT_TRUE(archive.record(one.record()));
+    for (const Said& one : all)
+      EXPECT_TRUE(archive.record(one.record()));
     return archive.candidates("p")->front();
   }
 };

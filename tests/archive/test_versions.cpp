@@ -164,13 +164,15 @@ TEST_F(ArchiveTest, TwoProgramsThatUpgradeAtOnceBothFindItDone) {
   for (int i = 0; i < 4; ++i)
     opening.push_back(
         std::async(std::launch::async, [&] { return Archive::open(path_).has_value(); }));
-  for (auto& one : opening) EXPECT_TRUE(one.get());
+  for (auto& one : opening)
+    EXPECT_TRUE(one.get());
   EXPECT_EQ(Archive::open(path_)->candidates("p")->size(), 3u);
 }
 
 TEST_F(ArchiveTest, EveryVersionHasItsStep) {
   int version = steps().front().from;
-  for (const Step& step : steps()) EXPECT_EQ(step.from, version++);
+  for (const Step& step : steps())
+    EXPECT_EQ(step.from, version++);
   EXPECT_EQ(version, kVersion);
 }
 

@@ -306,7 +306,8 @@ TEST_F(Cli, FullStandardOutputIsSaid) {
 TEST_F(Cli, DoctorSaysWhatEachThingIsFor) {
   const Ran run = shell("$W doctor --json");
   ASSERT_TRUE(run.out.contains("findings")) << run.text;
-  for (const auto& finding : run.out["findings"]) EXPECT_NE(finding["needed_for"], "");
+  for (const auto& finding : run.out["findings"])
+    EXPECT_NE(finding["needed_for"], "");
 }
 
 TEST_F(Cli, ShowPrintsEveryStageForEveryKindOfTarget) {
@@ -451,7 +452,8 @@ TEST_F(Cli, ASearchOfANetworkThatWasKilledGoesOn) {
     const auto problems = archive->problems();
     for (const auto& problem : *problems) {
       const auto candidates = archive->candidates(problem.key);
-      for (const auto& row : *candidates) out.push_back(problem.name + " " + row.schedule);
+      for (const auto& row : *candidates)
+        out.push_back(problem.name + " " + row.schedule);
     }
     return out;
   };
@@ -462,7 +464,8 @@ TEST_F(Cli, ASearchOfANetworkThatWasKilledGoesOn) {
   const Ran run = optimize(flags + "--candidates 1 --budget 40s");
   EXPECT_EQ(run.status, 0) << run.text << run.err;
   const auto after = rows();
-  for (const auto& row : before) EXPECT_NE(std::ranges::find(after, row), after.end()) << row;
+  for (const auto& row : before)
+    EXPECT_NE(std::ranges::find(after, row), after.end()) << row;
 }
 
 TEST_F(Cli, AnOperatorThatIsNotSupportedIsNamed) {

@@ -196,7 +196,8 @@ TEST_F(Compile, AGatheredTileIsNoWorkForTheCopyEngine) {
 TEST_F(Compile, NamesTheInstructionOfEveryCopyAndProduct) {
   const json out = compile(test::source_path("examples/tile/gemm_fp8.tile"));
   std::string names;
-  for (const auto& row : out["instructions"]) names += row["instruction"].get<std::string>() + " ";
+  for (const auto& row : out["instructions"])
+    names += row["instruction"].get<std::string>() + " ";
   EXPECT_NE(names.find("tma_load"), std::string::npos);
   EXPECT_NE(names.find("wgmma_e4m3"), std::string::npos);
 }

@@ -104,7 +104,8 @@ Judged judged(const Candidate& candidate, const std::string& target, const fs::p
 std::vector<Judged> verdicts(const std::vector<Candidate>& all, const std::string& target) {
   const ScratchFolder cache("corpus-test");
   std::vector<Judged> found;
-  for (const Candidate& one : all) found.push_back(judged(one, target, cache.path()));
+  for (const Candidate& one : all)
+    found.push_back(judged(one, target, cache.path()));
   return found;
 }
 
@@ -131,7 +132,8 @@ bool is_among(const std::string& expected, const std::string& code) {
 
 void expect_each_its_code(const std::vector<Candidate>& all, const std::vector<Judged>& found) {
   std::map<std::string, double> times;
-  for (size_t i = 0; i < all.size(); ++i) times[all[i].name()] = found[i].us;
+  for (size_t i = 0; i < all.size(); ++i)
+    times[all[i].name()] = found[i].us;
   int pending = 0;
   for (size_t i = 0; i < all.size(); ++i) {
     const std::string control = all[i].said("no faster than");

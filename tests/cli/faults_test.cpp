@@ -215,7 +215,8 @@ class CliKills : public CliFaults {
     if (child != 0) return child;
     ::setsid();
     const int nowhere = ::open("/dev/null", O_WRONLY);
-    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, fd);
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
+      ::dup2(nowhere, fd);
     ::execl("/bin/bash", "bash", "-c", (set_up() + "exec " + line).c_str(), nullptr);
     ::_exit(127);
   }
@@ -382,7 +383,8 @@ TEST_F(CliFaults, AFullDiskEndsTheSearchWithItsBestAndRoomLetsItGoOn) {
   EXPECT_EQ(again.status, 0) << again.text << again.err;
   const auto after = records(archive_path);
   EXPECT_EQ(after.size(), before.size() + 2);
-  for (const auto& [schedule, row] : before) EXPECT_TRUE(after.contains(schedule)) << schedule;
+  for (const auto& [schedule, row] : before)
+    EXPECT_TRUE(after.contains(schedule)) << schedule;
 }
 
 // Another process in the middle of writing.

@@ -81,7 +81,8 @@ TEST_F(New, TheCatalogueShowsNamesArgumentsAndExamples) {
 
 TEST_F(New, EveryRecipeIsAFunctionToo) {
   std::set<std::string> names;
-  for (const Spelling& one : catalogue()) names.insert(one.name);
+  for (const Spelling& one : catalogue())
+    names.insert(one.name);
   for (const auto& recipe : nlohmann::json::parse(resource("new/problems.json")))
     EXPECT_TRUE(names.contains(recipe["name"])) << recipe["name"];
 }

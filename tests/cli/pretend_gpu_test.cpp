@@ -56,7 +56,8 @@ class PretendGpu : public testing::Test {
   std::map<std::string, bool> doctor(const json& gpu) {
     std::map<std::string, bool> rows;
     const Ran ran = run(gpu, "doctor");
-    for (const json& row : ran.out["findings"]) rows[row["name"]] = row["found"];
+    for (const json& row : ran.out["findings"])
+      rows[row["name"]] = row["found"];
     return rows;
   }
 

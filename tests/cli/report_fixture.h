@@ -20,7 +20,8 @@ inline const std::string kHostile = "a < b && \"c\" </script><!--<script> é";
 
 inline int count(const std::string& text, const std::string& part) {
   int found = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
+  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size())
+    ++found;
   return found;
 }
 

@@ -69,7 +69,8 @@ Numbers rows(int64_t width, const std::vector<int64_t>& numbers) {
 
 Numbers of_each(const Numbers& x, double (*function)(double)) {
   Numbers out;
-  for (const double one : x) out.push_back(function(static_cast<double>(static_cast<float>(one))));
+  for (const double one : x)
+    out.push_back(function(static_cast<double>(static_cast<float>(one))));
   return out;
 }
 
@@ -171,7 +172,8 @@ Tensors tensors_of(const Trial& trial, const graph::Graph& graph, const LaunchLi
       ADD_FAILURE() << trial << " says nothing of " << spec.name;
   }
   for (const auto* specs : {&list.outputs, &list.workspaces})
-    for (const BufferSpec& spec : *specs) out[spec.name] = stored(spec, {});
+    for (const BufferSpec& spec : *specs)
+      out[spec.name] = stored(spec, {});
   return out;
 }
 
@@ -252,7 +254,8 @@ TEST_P(Values, AreRightOnAnEmulatedGpu) {
   Tensors tensors = tensors_of(trial, *graph::decompose(graph), *list);
   runtime::EmulatedBuffers buffers;
   for (const auto* specs : {&list->inputs, &list->outputs})
-    for (const BufferSpec& spec : *specs) buffers[spec.name] = tensors[spec.name];
+    for (const BufferSpec& spec : *specs)
+      buffers[spec.name] = tensors[spec.name];
   const auto done = runtime::emulate(*list, buffers);
   ASSERT_TRUE(done) << describe(done.error());
   expect_numbers(trial, list->outputs[0], tensors[list->outputs[0].name]);

@@ -69,11 +69,13 @@ struct Case {
 
   void run(CpuLibrary& library) {
     tile::Buffers buffers;
-    for (auto& [name, bytes] : meant) buffers[name] = bytes;
+    for (auto& [name, bytes] : meant)
+      buffers[name] = bytes;
     const auto status = tile::interpret(program, buffers);
     ASSERT_TRUE(status.has_value()) << describe(status.error());
     std::vector<void*> pointers;
-    for (const auto& arg : kernel.args) pointers.push_back(got[arg.buffer].data());
+    for (const auto& arg : kernel.args)
+      pointers.push_back(got[arg.buffer].data());
     library.run(kernel, pointers);
     for (const auto& tensor : program.tensors) {
       if (tensor.scope != tile::Scope::global || !tensor.writable) continue;
@@ -335,7 +337,8 @@ std::vector<Program> programs() {
     out.push_back(turned(24, 16, streaming));  // in halves of AVX-512's vectors
     out.push_back(turned(9, 30, streaming));   // by way of a buffer
   }
-  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) out.push_back(normalised(dtype));
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
+    out.push_back(normalised(dtype));
   out.push_back(overwritten());
   out.push_back(moved_about(7, 37));
   out.push_back(moved_about(20, 16));
@@ -352,7 +355,8 @@ std::vector<Program> programs() {
       out.push_back(product(9, 43, 7, ta, tb, false));
     }
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
-    for (const bool ta : {false, true}) out.push_back(product_in_place(13, 70, 21, dtype, ta));
+    for (const bool ta : {false, true})
+      out.push_back(product_in_place(13, 70, 21, dtype, ta));
   out.push_back(product_in_place(1, 7, 40, Dtype::f32, false));
   return out;
 }
@@ -366,7 +370,8 @@ void agree(int vector_bytes, const std::vector<std::string>& flags) {
     library.add(cases.back()->kernel);
   }
   if (!library.compile(flags)) return;
-  for (auto& each : cases) each->run(library);
+  for (auto& each : cases)
+    each->run(library);
 }
 
 TEST(CpuEmit, KernelsAgreeWithTheInterpreter) {
@@ -388,7 +393,8 @@ std::string text_of(const Program& program) {
 
 size_t count(const std::string& text, const std::string& part) {
   size_t found = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
   return found;
 }
 

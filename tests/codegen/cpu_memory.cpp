@@ -21,7 +21,8 @@ std::string text_of(const Program& program) {
 
 size_t count(const std::string& text, const std::string& part) {
   size_t found = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
   return found;
 }
 
@@ -34,7 +35,8 @@ Program turned(int uses) {
   const auto t = b.reg("t", Dtype::f32, {64, 64});
   b.copy(b.all(x), b.all(t));
   b.copy(b.all(t), b.all(y), 0, true);
-  for (int i = 0; i < uses; ++i) b.copy(b.all(t), b.all(z));
+  for (int i = 0; i < uses; ++i)
+    b.copy(b.all(t), b.all(z));
   return b.finish();
 }
 

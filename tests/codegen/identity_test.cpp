@@ -73,7 +73,8 @@ TEST(Identity, TextGivesStatementsTheIdsThatTheBuilderDoes) {
   const Program built = row_sums();
   const Program read = *parse(print(built), "text");
   ASSERT_EQ(read.body.size(), built.body.size());
-  for (size_t i = 0; i < built.body.size(); ++i) EXPECT_EQ(read.body[i].id, built.body[i].id);
+  for (size_t i = 0; i < built.body.size(); ++i)
+    EXPECT_EQ(read.body[i].id, built.body[i].id);
 }
 
 TEST(Identity, AnEditLeavesTheOtherStatementsTheirChoices) {

@@ -19,7 +19,8 @@ using Bytes = std::vector<std::byte>;
 
 Bytes bytes_of(std::initializer_list<int> list) {
   Bytes out;
-  for (const int value : list) out.push_back(static_cast<std::byte>(value));
+  for (const int value : list)
+    out.push_back(static_cast<std::byte>(value));
   return out;
 }
 

@@ -41,7 +41,8 @@ TEST(Banks, EachLineHasItsWavefronts) {
   std::string text =
       "WL_KERNEL(banks, 64, 1)(const float* in) {\n  const unsigned s = WL_SHARED_BASE();\n"
       "  const int t = wl::lane();\n  WL_REG(float, x, 4); WL_REG(wl::bf16, h, 8);\n";
-  for (const Access& a : kAccesses) text += std::string(a.call) + "\n";
+  for (const Access& a : kAccesses)
+    text += std::string(a.call) + "\n";
   const Library lib({text + "}\nWL_EXPORT(banks)\n"});
   std::vector<float> in(4);
   const void* pin = in.data();

@@ -31,7 +31,8 @@ Conformance global_widths() {
   std::vector<uint8_t> want;
   for (const int width : {16, 8, 4, 2, 1})
     for (int form = 0; form < 4; ++form)
-      for (int i = 0; i < width; ++i) want.push_back(form == 1 ? 0 : b[static_cast<size_t>(i)]);
+      for (int i = 0; i < width; ++i)
+        want.push_back(form == 1 ? 0 : b[static_cast<size_t>(i)]);
   return simple("global_widths", in, words_of(want));
 }
 
@@ -41,7 +42,8 @@ Conformance shared_widths() {
   std::vector<uint8_t> want;
   for (const int width : {16, 8, 4, 2, 1})
     for (int t = 0; t < 64; ++t)
-      for (int i = 0; i < width; ++i) want.push_back(b[static_cast<size_t>((t ^ 5) * width + i)]);
+      for (int i = 0; i < width; ++i)
+        want.push_back(b[static_cast<size_t>((t ^ 5) * width + i)]);
   return simple("shared_widths", in, words_of(want), 64, 1024);
 }
 
@@ -63,7 +65,8 @@ Conformance matrix_loads() {
       }
   };
   for (const int count : {1, 2, 4})
-    for (const bool transposed : {false, true}) load(count, transposed);
+    for (const bool transposed : {false, true})
+      load(count, transposed);
   return simple("matrix_loads", in, want, 32, 512);
 }
 
@@ -81,10 +84,12 @@ Conformance matrix_stores() {
       const int at = m * 64 + (transposed ? q * 8 + p : p * 8 + q);
       tile[static_cast<size_t>(at)] = in[static_cast<size_t>(l * count + m)] >> (16 * e) & 0xffffu;
     }
-    for (size_t i = 0; i < tile.size(); i += 2) want.push_back(tile[i] | tile[i + 1] << 16);
+    for (size_t i = 0; i < tile.size(); i += 2)
+      want.push_back(tile[i] | tile[i + 1] << 16);
   };
   for (const int count : {1, 2, 4})
-    for (const bool transposed : {false, true}) store(count, transposed);
+    for (const bool transposed : {false, true})
+      store(count, transposed);
   return simple("matrix_stores", in, want, 32, 512);
 }
 
@@ -92,19 +97,25 @@ Conformance async_copies() {
   const Words in = random_words(128, 4);
   Words want;
   for (const int width : {16, 8, 4}) {
-    for (int i = 0; i < 8 * width; ++i) want.push_back(in[static_cast<size_t>(i)]);
+    for (int i = 0; i < 8 * width; ++i)
+      want.push_back(in[static_cast<size_t>(i)]);
     for (int t = 0; t < 32; ++t)
-      for (int i = 0; i < width / 4; ++i) want.push_back(t % 3 ? in[static_cast<size_t>(i)] : 0);
+      for (int i = 0; i < width / 4; ++i)
+        want.push_back(t % 3 ? in[static_cast<size_t>(i)] : 0);
   }
   return simple("async_copies", in, want, 32, 1024);
 }
 
 Conformance shuffles() {
   Words want;
-  for (int l = 0; l < 32; ++l) want.push_back(word(3 * (l ^ 5)));
-  for (int l = 0; l < 32; ++l) want.push_back(word(21));
-  for (int l = 0; l < 32; ++l) want.push_back(static_cast<uint32_t>(l ^ 16));
-  for (int l = 0; l < 32; ++l) want.push_back(static_cast<uint32_t>(l / 2));
+  for (int l = 0; l < 32; ++l)
+    want.push_back(word(3 * (l ^ 5)));
+  for (int l = 0; l < 32; ++l)
+    want.push_back(word(21));
+  for (int l = 0; l < 32; ++l)
+    want.push_back(static_cast<uint32_t>(l ^ 16));
+  for (int l = 0; l < 32; ++l)
+    want.push_back(static_cast<uint32_t>(l / 2));
   return simple("shuffles", {0}, want);
 }
 

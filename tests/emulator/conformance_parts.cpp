@@ -10,7 +10,8 @@ namespace warploom::emulator::testing {
 Words random_words(size_t n, uint64_t seed) {
   Dice d{seed};
   Words w(n);
-  for (auto& x : w) x = d.next();
+  for (auto& x : w)
+    x = d.next();
   return w;
 }
 

@@ -76,7 +76,8 @@ Matrix random_matrix(int mn, int k, uint64_t seed, const Type& t) {
   Dice d{seed};
   Matrix m(static_cast<size_t>(mn), std::vector<int>(static_cast<size_t>(k)));
   for (auto& row : m)
-    for (auto& x : row) x = t.value ? static_cast<int>(d.next() % (1 << 16)) : d.small();
+    for (auto& x : row)
+      x = t.value ? static_cast<int>(d.next() % (1 << 16)) : d.small();
   return m;
 }
 
@@ -154,7 +155,8 @@ double core_sum(const Rounding& how, double c, const std::vector<double>& a,
     for (size_t i = from; i < from + step; ++i)
       most = std::max(most, std::ilogb(a[i]) + std::ilogb(b[i]));
     double sum = toward_zero(c, most - how.below);
-    for (size_t i = from; i < from + step; ++i) sum += toward_zero(a[i] * b[i], most - how.below);
+    for (size_t i = from; i < from + step; ++i)
+      sum += toward_zero(a[i] * b[i], most - how.below);
     c = sum == 0 ? 0 : toward_zero(sum, std::ilogb(sum) - how.fraction);
   }
   return c;
@@ -180,7 +182,8 @@ Words sums(const Matrix& a, const Matrix& b, int k_first, const Type& t, int tim
         y.push_back(t.value(col[static_cast<size_t>(at)]));
       }
       double sum = in_pairs ? start + core_sum(how, 0, x, y) : start;
-      for (int i = 0; i < times && !in_pairs; ++i) sum = core_sum(how, sum, x, y);
+      for (int i = 0; i < times && !in_pairs; ++i)
+        sum = core_sum(how, sum, x, y);
       w.push_back(word(sum));
     }
   return w;
@@ -249,7 +252,8 @@ Conformance wgmma_registers(const std::string& name, const Type& t) {
   image_k_major(image, 2048, b, t, 128);
   c.in = words_of(image);
   Matrix slice = b;
-  for (auto& row : slice) row.erase(row.begin(), row.begin() + k);
+  for (auto& row : slice)
+    row.erase(row.begin(), row.begin() + k);
   c.want = products(a, slice, 0, k, 1, 1, false);
   return c;
 }

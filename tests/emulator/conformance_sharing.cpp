@@ -10,7 +10,8 @@ namespace {
 Conformance ping_pong() {
   Words want;
   for (int i = 0; i < 10; ++i)
-    for (int l = 0; l < 32; ++l) want.push_back(static_cast<uint32_t>(3 * i + (l ^ 1)));
+    for (int l = 0; l < 32; ++l)
+      want.push_back(static_cast<uint32_t>(3 * i + (l ^ 1)));
   return simple("ping_pong", {0}, want, 64, 256);
 }
 
@@ -29,7 +30,8 @@ Conformance store_async() {
   Conformance c = simple("store_async", {0}, {}, 32, 512);
   c.grid[0] = 4;
   c.cluster = 4;
-  for (uint32_t i = 0; i < 128; ++i) c.want.push_back(1000 * ((i / 32 + 2) % 4) + i % 32);
+  for (uint32_t i = 0; i < 128; ++i)
+    c.want.push_back(1000 * ((i / 32 + 2) % 4) + i % 32);
   return c;
 }
 
@@ -39,7 +41,8 @@ Conformance cluster_pairs() {
   c.cluster = 4;
   c.map_in = {0, 32, 64, 8, 64, 0};
   for (size_t r = 0; r < 4; ++r)
-    for (size_t t = 0; t < 32; ++t) c.want.push_back(c.in[(r % 2 * 16 + t / 2) * 32 + t % 2]);
+    for (size_t t = 0; t < 32; ++t)
+      c.want.push_back(c.in[(r % 2 * 16 + t / 2) * 32 + t % 2]);
   return c;
 }
 
@@ -49,14 +52,17 @@ Conformance combined() {
   const auto sum = [](int i) { return 34 * i + 17; };
   const auto pad = [&] { c.want.resize((c.want.size() + 7) / 8 * 8); };
   for (const int n : {4, 2, 1})
-    for (int i = 0; i < n; ++i) c.want.push_back(word(sum(i)));
+    for (int i = 0; i < n; ++i)
+      c.want.push_back(word(sum(i)));
   pad();
   for (const int n : {4, 2, 1})
-    for (int i = 0; i < n; ++i) c.want.push_back(static_cast<uint32_t>(sum(i)));
+    for (int i = 0; i < n; ++i)
+      c.want.push_back(static_cast<uint32_t>(sum(i)));
   pad();
   const auto as_half = [](int v) {  // exact: 9 bits
     int e = 0;
-    while (v >> (e + 1)) ++e;
+    while (v >> (e + 1))
+      ++e;
     return static_cast<uint32_t>((e + 15) << 10 | (v << 10 >> e & 0x3ff));
   };
   const auto add_halves = [&](bool bf16, int n) {
@@ -64,12 +70,16 @@ Conformance combined() {
       if (at >= n) return 0u;
       return bf16 ? code_bf16(sum(at)) : as_half(sum(at));
     };
-    for (int i = 0; i < n; i += 2) c.want.push_back(code(i) | code(i + 1) << 16);
+    for (int i = 0; i < n; i += 2)
+      c.want.push_back(code(i) | code(i + 1) << 16);
   };
   for (const bool bf16 : {false, true})
-    for (const int n : {8, 4, 2, 1}) add_halves(bf16, n);
-  for (const double x : {15.0, 7.5, -16.0, -8.0}) c.want.push_back(word(x));
-  for (const int n : {14, 28, -16, -32}) c.want.push_back(static_cast<uint32_t>(n));
+    for (const int n : {8, 4, 2, 1})
+      add_halves(bf16, n);
+  for (const double x : {15.0, 7.5, -16.0, -8.0})
+    c.want.push_back(word(x));
+  for (const int n : {14, 28, -16, -32})
+    c.want.push_back(static_cast<uint32_t>(n));
   c.want.insert(c.want.end(), {0x7fffffffu, 0xffffffffu, word(-0.5)});  // NaN, NaN
   c.tolerance = 0;
   return c;
@@ -79,14 +89,17 @@ Conformance flags() {
   Conformance c = simple("flags", {0}, {}, 64);
   c.grid[0] = 3;
   c.cooperative = true;
-  for (uint32_t i = 0; i < 64; ++i) c.want.push_back(i < 3 ? 3 : 0);
-  for (uint32_t i = 64; i < 256; ++i) c.want.push_back(i / 64 * (1 + i % 64));
+  for (uint32_t i = 0; i < 64; ++i)
+    c.want.push_back(i < 3 ? 3 : 0);
+  for (uint32_t i = 64; i < 256; ++i)
+    c.want.push_back(i / 64 * (1 + i % 64));
   return c;
 }
 
 Conformance registers_moved() {
   Words want;
-  for (uint32_t t = 0; t < 256; ++t) want.push_back(t < 128 ? t : 2 * t);
+  for (uint32_t t = 0; t < 256; ++t)
+    want.push_back(t < 128 ? t : 2 * t);
   return simple("registers_moved", {0}, want, 256);
 }
 }  // namespace

@@ -123,7 +123,8 @@ Conformance values(Dice& d) {
   in[8] = word(88.0);
   Words want;
   for (size_t i = 0; i < in.size(); i += 2)
-    for (const double y : values_of(number(in[i]), number(in[i + 1]))) want.push_back(word(y));
+    for (const double y : values_of(number(in[i]), number(in[i + 1])))
+      want.push_back(word(y));
   Conformance c = simple("values", in, want, 64);
   c.grid[0] = 4;
   c.tolerance = 6e-7;
@@ -135,9 +136,11 @@ Conformance fast_exp(Dice& d) {
   for (const double x :
        {0.0, -0.0, double(NAN), double(INFINITY), -double(INFINITY), 88.0, -87.0, 200.0, -200.0})
     in.push_back(word(x));
-  while (in.size() < 256) in.push_back(word(signed_unit(d) * 80));
+  while (in.size() < 256)
+    in.push_back(word(signed_unit(d) * 80));
   Words want;
-  for (const uint32_t a : in) want.push_back(word(std::exp(number(a))));
+  for (const uint32_t a : in)
+    want.push_back(word(std::exp(number(a))));
   Conformance c = simple("fast_exp", in, want, 64);
   c.grid[0] = 4;
   c.tolerance = 0x1p-22 + 88 * 0x1p-24;

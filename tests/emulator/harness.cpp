@@ -42,7 +42,8 @@ std::string output_of(const std::string& command, int* status) {
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   if (!pipe) return "popen failed";
   char buffer[4096];
-  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, n);
+  while (size_t n = fread(buffer, 1, sizeof buffer, pipe))
+    out.append(buffer, n);
   *status = pclose(pipe);
   return out;
 }
@@ -102,7 +103,8 @@ Entry Library::entry(const std::string& kernel, int text) const {
 std::string replaced(const std::string& text, const std::string& from, const std::string& to,
                      int occurrence) {
   size_t at = text.find(from);
-  while (occurrence-- > 0 && at != std::string::npos) at = text.find(from, at + 1);
+  while (occurrence-- > 0 && at != std::string::npos)
+    at = text.find(from, at + 1);
   EXPECT_NE(at, std::string::npos) << from;
   if (at == std::string::npos) return text;
   return text.substr(0, at) + to + text.substr(at + from.size());
@@ -112,7 +114,8 @@ void expect_every_one_caught(const std::string& kernel, const std::vector<Mutant
                              const std::function<bool(Entry, Options)>& run) {
   const std::string text = read_kernel(kernel);
   std::vector<std::string> texts;
-  for (const Mutant& m : mutants) texts.push_back(replaced(text, m.from, m.to, m.occurrence));
+  for (const Mutant& m : mutants)
+    texts.push_back(replaced(text, m.from, m.to, m.occurrence));
   const Library lib(texts);
   for (size_t i = 0; i < texts.size(); ++i)
     for (uint64_t seed = 0; seed < 5; ++seed)
@@ -155,7 +158,8 @@ std::vector<uint16_t> random_bf16(size_t n, uint64_t seed) {
     return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
   };
   std::vector<uint16_t> v(n);
-  for (auto& x : v) x = to_bf16(static_cast<float>(uniform() * 2 - 1));
+  for (auto& x : v)
+    x = to_bf16(static_cast<float>(uniform() * 2 - 1));
   return v;
 }
 

@@ -19,7 +19,8 @@ struct Softmax {
 
   explicit Softmax(int n_) : n(n_), x(static_cast<size_t>(2 * n_)), y(x.size(), NAN) {
     const auto bits = random_bf16(x.size(), 9);
-    for (size_t i = 0; i < x.size(); ++i) x[i] = 4 * from_bf16(bits[i]);
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = 4 * from_bf16(bits[i]);
   }
 
   Report run(Entry entry, Options options) {
@@ -42,7 +43,8 @@ struct Softmax {
     double worst = 0;
     for (int r = 0; r < rows; ++r) {
       double sum = 0;
-      for (int i = 0; i < n; ++i) sum += std::exp(double(x[static_cast<size_t>(r * n + i)]));
+      for (int i = 0; i < n; ++i)
+        sum += std::exp(double(x[static_cast<size_t>(r * n + i)]));
       for (int i = 0; i < n; ++i) {
         const auto at = static_cast<size_t>(r * n + i);
         worst = std::max(worst, std::abs(double(y[at]) * sum / std::exp(double(x[at])) - 1));

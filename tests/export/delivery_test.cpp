@@ -247,7 +247,8 @@ TEST_F(Delivery, OfABundleWithEveryOddNameIsBuiltAndRight) {
     kernel.args.push_back({name});
   }
   graph::TensorId sum = ids[0];
-  for (size_t i = 1; i < ids.size(); ++i) sum = builder.add(graph::OpKind::Add, {sum, ids[i]});
+  for (size_t i = 1; i < ids.size(); ++i)
+    sum = builder.add(graph::OpKind::Add, {sum, ids[i]});
   builder.output(sum);
   const auto graph = builder.finish();
   ASSERT_TRUE(graph) << describe(graph.error());
@@ -305,7 +306,8 @@ TEST_F(Delivery, KnowsTheHashOfEveryFile) {
   for (const auto& entry : fs::recursive_directory_iterator(folder))
     if (entry.is_regular_file()) files.insert(entry.path().lexically_relative(folder));
   std::set<std::string> known;
-  for (const auto& [name, hash] : plan["files"].items()) known.insert(name);
+  for (const auto& [name, hash] : plan["files"].items())
+    known.insert(name);
   EXPECT_EQ(files, known);
 }
 

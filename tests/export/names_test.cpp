@@ -74,7 +74,8 @@ std::set<std::string> words_of(const std::string& command) {
   EXPECT_TRUE(result);
   std::istringstream text(result->out);
   std::set<std::string> words;
-  for (std::string word; text >> word;) words.insert(word);
+  for (std::string word; text >> word;)
+    words.insert(word);
   return words;
 }
 
@@ -89,7 +90,8 @@ TEST(Names, NoMacroOfThisMachinesHeadersIsOne) {
     const auto macros = words_of(std::string(kHeaders) + "g++ -std=" + standard +
                                  " -x c++ -dM -E - | awk '{print $2}' | grep -v '[(]'");
     ASSERT_GT(macros.size(), 1000u);
-    for (const std::string& macro : macros) EXPECT_NE(alone(macro), macro);
+    for (const std::string& macro : macros)
+      EXPECT_NE(alone(macro), macro);
   }
 }
 
@@ -101,7 +103,8 @@ TEST(Names, NoMacroOfCudasHeadersIsOne) {
       "\"#include <$h>\"; done | g++ -x c++ -I " +
       cuda + " -dM -E - | awk '{print $2}' | grep -v '[(]'");
   ASSERT_GT(macros.size(), 1000u);
-  for (const std::string& macro : macros) EXPECT_NE(alone(macro), macro);
+  for (const std::string& macro : macros)
+    EXPECT_NE(alone(macro), macro);
 }
 
 TEST(Names, NoHeaderOfTheStandardOnesIsABundles) {
@@ -117,7 +120,8 @@ TEST(Names, NoHeaderOfTheStandardOnesIsABundles) {
 TEST(Names, NoModuleOfPythonsIsABundles) {
   const auto modules = words_of("python3 -c 'import sys; print(*sys.stdlib_module_names)'");
   if (modules.empty()) GTEST_SKIP() << "no Python that knows its modules here";
-  for (const std::string& module : modules) EXPECT_NE(alone(module, Named::bundle), module);
+  for (const std::string& module : modules)
+    EXPECT_NE(alone(module, Named::bundle), module);
 }
 
 TEST(Names, OfFilesAreDifferentAndKeepWhatCanBeKept) {

@@ -61,7 +61,8 @@ class Plan : public testing::Test {
   static Status run(const fs::path& folder, std::vector<float>& y) {
     WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(folder, {.trusted = true}));
     std::vector<float> x(32);
-    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<float>(i);
     WARPLOOM_TRY(const runtime::Call call, bundle->bind(std::vector<void*>{x.data(), y.data()}));
     return call();
   }

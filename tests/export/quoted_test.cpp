@@ -173,7 +173,8 @@ Reader().feed(open(sys.argv[1], encoding="utf-8", newline="").read())
 
 TEST(Quoted, NoTextMovesATerminal) {
   std::vector<std::string> texts = kTexts;
-  for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
+  for (int byte = 0; byte < 256; ++byte)
+    texts.emplace_back(1, static_cast<char>(byte));
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   for (const std::string& text : texts) {
     const std::string shown = printable(text);

@@ -156,7 +156,8 @@ TEST_F(Written, ConstantsThatAreNotTheModelsAreRefused) {
   with["constants"]["x"] = "check/input_0.bin";
   const std::string held = text("check/input_0.bin");
   std::vector<std::byte>& bytes = graph.tensors[static_cast<size_t>(x)].constant.emplace();
-  for (const char byte : held) bytes.push_back(static_cast<std::byte>(byte));
+  for (const char byte : held)
+    bytes.push_back(static_cast<std::byte>(byte));
   EXPECT_TRUE(check_constants(folder, with, small().list, graph));
   bytes[5] ^= std::byte{1};
   const Status other = check_constants(folder, with, small().list, graph);

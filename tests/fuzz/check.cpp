@@ -149,7 +149,8 @@ class Batch {
   Batch(const std::vector<Case>& cases, const WorkingOn& working_on)
       : cases_(cases), working_on_(working_on), meant_(cases.size()) {
     for (const Case& c : cases)
-      for (const std::string& target : c.targets) outcomes_.push_back({c.seed, c.kind, target});
+      for (const std::string& target : c.targets)
+        outcomes_.push_back({c.seed, c.kind, target});
   }
 
   std::vector<Outcome> run() && {
@@ -161,7 +162,8 @@ class Batch {
       left = left.subspan(targets);
     }
     // One text for all GPUs' kernels, which the emulator compiles, one for the CPU's.
-    for (const bool gpu : {true, false}) run_together(jobs_of(gpu));
+    for (const bool gpu : {true, false})
+      run_together(jobs_of(gpu));
     return std::move(outcomes_);
   }
 
@@ -205,9 +207,11 @@ class Batch {
   static void share_text(const std::vector<Job*>& jobs) {
     if (jobs.size() < 2) return;
     std::vector<std::string> texts;
-    for (const Job* job : jobs) texts.push_back(job->list.kernels[0].source);
+    for (const Job* job : jobs)
+      texts.push_back(job->list.kernels[0].source);
     const std::string text = joined(texts);
-    for (Job* job : jobs) job->list.kernels[0].source = text;
+    for (Job* job : jobs)
+      job->list.kernels[0].source = text;
   }
 
   void run(const Job& job) const {

@@ -134,7 +134,8 @@ void Generator::add_reduce() {
   if (!from) return;
   Register src = *from;
   size_t axis = random_.below(src.shape.size());
-  while (src.shape[axis] == 1) axis = (axis + 1) % src.shape.size();
+  while (src.shape[axis] == 1)
+    axis = (axis + 1) % src.shape.size();
   const Dtype dtype = chance(0.85) ? Dtype::f32 : any_dtype();
   const ReduceOp op = pick({ReduceOp::sum, ReduceOp::max, ReduceOp::min});
   Shape shape = src.shape;

@@ -212,9 +212,11 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
   }
   BoxParts parts;
   parts.vector = vector;
-  for (const Variable& v : outer) parts.add(v.count, 1, at_same(v));
+  for (const Variable& v : outer)
+    parts.add(v.count, 1, at_same(v));
   if (!o.aligned && chance(0.1)) parts.add(1, 1, 0);
-  for (size_t d = 0; d < rank; ++d) add_dimension(parts, extent[d], moved[d], d == contiguous, o);
+  for (size_t d = 0; d < rank; ++d)
+    add_dimension(parts, extent[d], moved[d], d == contiguous, o);
   const Shape strides = box_strides(parts.shape, swapped, rank, o, vector);
   const std::string name = fresh(o.output ? "Y" : "X");
   const TensorId id = o.output ? b_.output(name, dtype, parts.shape, strides)
@@ -239,7 +241,8 @@ bool fits_cpu(const Program& program) {
   bool fits = program.pipelines.empty() && cluster_size(program) == 1;
   for (const Tensor& t : program.tensors)
     fits &= t.dtype == Dtype::f32 || t.dtype == Dtype::bf16 || t.dtype == Dtype::f16;
-  for (const Statement& s : program.body) fits &= !std::holds_alternative<Roles>(s.node);
+  for (const Statement& s : program.body)
+    fits &= !std::holds_alternative<Roles>(s.node);
   return fits;
 }
 
@@ -268,7 +271,8 @@ Case make_case(uint64_t seed) {
     Case c{.seed = seed};
     uint64_t at = random.below(100);
     const Kind* kind = kKinds;
-    while (at >= static_cast<uint64_t>(kind->weight)) at -= static_cast<uint64_t>((kind++)->weight);
+    while (at >= static_cast<uint64_t>(kind->weight))
+      at -= static_cast<uint64_t>((kind++)->weight);
     c.kind = kind->name;
     const bool moves = c.kind == "moves";
     if (moves)

@@ -161,7 +161,8 @@ Status interpret(const plan::Partition& parts, const std::vector<std::optional<D
   for (size_t r = 0; r < drawn.size(); ++r) {
     if (!drawn[r]) continue;
     Storage own;
-    for (const BufferSpec& w : drawn[r]->programs.workspaces) poison(own[w.name], w.bytes());
+    for (const BufferSpec& w : drawn[r]->programs.workspaces)
+      poison(own[w.name], w.bytes());
     const plan::Region& region = parts.regions[r];
     for (size_t i = 0; i < drawn[r]->programs.programs.size(); ++i) {
       tile::Buffers buffers;
@@ -178,7 +179,8 @@ Status interpret(const plan::Partition& parts, const std::vector<std::optional<D
 
 // Names that no other list of the batch has.
 void rename(LaunchList& list, const std::string& suffix) {
-  for (Kernel& kernel : list.kernels) kernel = renamed(kernel, kernel.name + suffix);
+  for (Kernel& kernel : list.kernels)
+    kernel = renamed(kernel, kernel.name + suffix);
 }
 
 // Up to the launch list, and the interpreter; a job with an outcome has come to its end.
@@ -211,7 +213,8 @@ Job prepared(const GraphCase& c, const std::string& target, const Expected& expe
     drawn.back() = std::move(*one);
     job.outcome.detail += fmt::format("{}: {}\n", region.graph.name, drawn.back()->schedule);
   }
-  for (const auto& one : drawn) lists.push_back(one ? &one->list : nullptr);
+  for (const auto& one : drawn)
+    lists.push_back(one ? &one->list : nullptr);
   job.list = plan::link(job.whole, *parts, lists);
   Storage storage = given(c, job.whole);
   if (const auto done = interpret(*parts, drawn, job.whole, storage); !done) {
@@ -231,10 +234,13 @@ Job prepared(const GraphCase& c, const std::string& target, const Expected& expe
 void finish(Job& job, const Expected& expected, const runtime::Binary* binary) {
   Storage storage = given(*job.made, job.whole);
   Storage bound;
-  for (const BufferSpec& spec : job.list.inputs) bound[spec.name] = storage.at(spec.name);
-  for (const BufferSpec& spec : job.list.outputs) poison(bound[spec.name], spec.bytes());
+  for (const BufferSpec& spec : job.list.inputs)
+    bound[spec.name] = storage.at(spec.name);
+  for (const BufferSpec& spec : job.list.outputs)
+    poison(bound[spec.name], spec.bytes());
   if (binary)
-    for (const BufferSpec& spec : job.list.workspaces) poison(bound[spec.name], spec.bytes());
+    for (const BufferSpec& spec : job.list.workspaces)
+      poison(bound[spec.name], spec.bytes());
   const uint64_t seed = job.made->seed;
   const auto ran = binary ? run_on_cpu(job.list, *binary, bound) : [&]() -> Status {
     WARPLOOM_TRY(
@@ -282,8 +288,10 @@ class Batch {
         jobs_.push_back(prepared(cases_[i], target, expected_[i], draw_, outcomes_));
     }
     // One text for all GPUs' kernels, which the emulator compiles, one for the CPU's.
-    for (const bool gpu : {true, false}) run_together(jobs_of(gpu));
-    for (Job& job : jobs_) settle(job);
+    for (const bool gpu : {true, false})
+      run_together(jobs_of(gpu));
+    for (Job& job : jobs_)
+      settle(job);
     return std::move(outcomes_);
   }
 
@@ -318,7 +326,8 @@ class Batch {
     }
     const std::string text = texts.size() == 1 ? texts[0] : joined(texts);
     for (Job* job : jobs)
-      for (Kernel& kernel : job->list.kernels) kernel.source = text;
+      for (Kernel& kernel : job->list.kernels)
+        kernel.source = text;
   }
 
   void run(Job& job) const {
@@ -383,7 +392,8 @@ std::vector<graph::TensorId> read_from_outside(const graph::Graph& graph) {
       if (id == graph::kAbsent || graph.tensor(id).constant || made.contains(id)) continue;
       if (!contains(read, id)) read.push_back(id);
     }
-    for (const graph::TensorId id : node.outputs) made.insert(id);
+    for (const graph::TensorId id : node.outputs)
+      made.insert(id);
   }
   return read;
 }
@@ -429,7 +439,8 @@ GraphCase smaller(const GraphCase& failing, const std::string& target, const std
       part.graph.nodes.assign(first, first + static_cast<ptrdiff_t>(length));
       part.graph.inputs = read_from_outside(part.graph);
       part.inputs.clear();
-      for (const graph::TensorId id : part.graph.inputs) part.inputs.push_back(bytes_in(id));
+      for (const graph::TensorId id : part.graph.inputs)
+        part.inputs.push_back(bytes_in(id));
       part.graph.outputs = {part.graph.nodes.back().outputs[0]};
       if (fails_with(part, code)) return part;
     }

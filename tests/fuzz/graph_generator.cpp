@@ -61,7 +61,8 @@ void fill(GraphCase& c, const Maker& m, uint64_t attempt) {
 // What nobody reads goes out, and now and then what somebody does.
 void choose_outputs(Maker& m) {
   std::set<TensorId> read;
-  for (const graph::Node& node : m.graph.nodes) read.insert(node.inputs.begin(), node.inputs.end());
+  for (const graph::Node& node : m.graph.nodes)
+    read.insert(node.inputs.begin(), node.inputs.end());
   for (const graph::Node& node : m.graph.nodes)
     for (const TensorId id : node.outputs)
       if (!read.contains(id) || m.chance(8)) m.graph.outputs.push_back(id);
@@ -82,7 +83,8 @@ std::optional<GraphCase> attempt_at(uint64_t seed, uint64_t attempt) {
   const size_t nodes = 1 + random.below(6);
   maker.values.push_back(maker.input(maker.dtype, first_shape(maker),
                                      {maker.chance(15) ? Fill::positive : Fill::normal, 1}));
-  for (int i = 0; i < 200 && maker.graph.nodes.size() < nodes; ++i) maker.step(nodes);
+  for (int i = 0; i < 200 && maker.graph.nodes.size() < nodes; ++i)
+    maker.step(nodes);
   if (maker.graph.nodes.size() < nodes) return std::nullopt;
   choose_outputs(maker);
   GraphCase c{.seed = seed};
@@ -170,7 +172,8 @@ bool holds_nearby(const GraphCase& c, const Opened& open, const Numbers& values)
 
 double sum_of_squares(const std::vector<double>& values) {
   double sum = 0;
-  for (const double value : values) sum += value * value;
+  for (const double value : values)
+    sum += value * value;
   return sum;
 }
 

@@ -41,7 +41,8 @@ void Maker::convolution(TensorId x) {
     strides.push_back(any<int64_t>({1, 1, 1, 2, 3}));
     dilations.push_back(any<int64_t>({1, 1, 1, 2}));
   }
-  for (size_t d = 0; d < 2 * (s.size() - 2); ++d) pads.push_back(any<int64_t>({0, 0, 1, 1, 2}));
+  for (size_t d = 0; d < 2 * (s.size() - 2); ++d)
+    pads.push_back(any<int64_t>({0, 0, 1, 1, 2}));
   Attributes attributes = {{"group", group}, {"strides", strides}};
   if (chance(50)) attributes["dilations"] = dilations;
   if (chance(15) && !turned)
@@ -69,7 +70,8 @@ void Maker::pool(TensorId x) {
     strides.push_back(any<int64_t>({1, 2, 2, 3}));
     dilations.push_back(any<int64_t>({1, 1, 2}));
   }
-  for (size_t d = 0; d < pads.size(); ++d) pads[d] = below(kernel[d % kernel.size()]);
+  for (size_t d = 0; d < pads.size(); ++d)
+    pads[d] = below(kernel[d % kernel.size()]);
   Attributes attributes = {{"kernel_shape", kernel}, {"strides", strides}};
   if (chance(50)) attributes["pads"] = pads;
   if (chance(20)) attributes["ceil_mode"] = int64_t{1};

@@ -47,7 +47,8 @@ TensorId Maker::input(Dtype type, Shape shape, Fill fill) {
 
 TensorId Maker::constant(Dtype type, Shape shape, const std::vector<double>& list) {
   std::vector<std::byte> bytes(list.size() * static_cast<size_t>(warploom::bytes_of(type)));
-  for (size_t i = 0; i < list.size(); ++i) store_from_double(type, bytes.data(), i, list[i]);
+  for (size_t i = 0; i < list.size(); ++i)
+    store_from_double(type, bytes.data(), i, list[i]);
   return graph.add_tensor(
       {{fmt::format("c{}", graph.tensors.size()), type, std::move(shape)}, std::move(bytes)});
 }
@@ -116,10 +117,12 @@ bool Maker::step(size_t most_nodes) {
   const auto before = std::tuple(graph, fills, values);
   const TensorId x = chance(70) ? values.back() : values[random.below(values.size())];
   int total = 0;
-  for (const Step& s : kSteps) total += s.weight;
+  for (const Step& s : kSteps)
+    total += s.weight;
   auto drawn = static_cast<int>(below(total));
   const Step* chosen = kSteps;
-  while (drawn >= chosen->weight) drawn -= (chosen++)->weight;
+  while (drawn >= chosen->weight)
+    drawn -= (chosen++)->weight;
   failed_ = false;
   (this->*chosen->make)(x);
   if (!failed_ && graph.nodes.size() <= most_nodes) return true;

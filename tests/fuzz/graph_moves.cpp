@@ -93,7 +93,8 @@ void Maker::gather(TensorId x) {
   const Shape places = any<Shape>({{}, {1}, {5}, {9}, {2, 3}});
   if (chance(50)) {
     std::vector<double> list(static_cast<size_t>(graph::element_count(places)));
-    for (double& place : list) place = static_cast<double>(below(bound) - (chance(20) ? bound : 0));
+    for (double& place : list)
+      place = static_cast<double>(below(bound) - (chance(20) ? bound : 0));
     return keep(add(OpKind::Gather, {x, constant(Dtype::i64, places, list)}, {{"axis", along}}));
   }
   const TensorId list =
@@ -104,7 +105,8 @@ void Maker::gather(TensorId x) {
 void Maker::repeat(TensorId x) {
   Shape to = shape(x);
   if (chance(50)) {
-    for (int64_t& d : to) d = any<int64_t>({1, 1, 2, 3});
+    for (int64_t& d : to)
+      d = any<int64_t>({1, 1, 2, 3});
     return keep(add(OpKind::Tile, {x, integers(to)}));
   }
   for (int64_t& d : to)
@@ -125,7 +127,8 @@ void Maker::split(TensorId x) {
   } else {
     parts = add_many(OpKind::Split, {x}, {{"axis", along}, {"num_outputs", int64_t{3}}}, 3);
   }
-  for (const TensorId part : parts) keep(part);
+  for (const TensorId part : parts)
+    keep(part);
 }
 
 void Maker::blocks(TensorId x) {

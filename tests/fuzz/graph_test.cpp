@@ -85,7 +85,8 @@ graph::Graph doubled(const graph::Graph& given) {
     }
     out.nodes.push_back(std::move(twin));
   }
-  for (const graph::TensorId id : given.outputs) out.outputs.push_back(twins.at(id));
+  for (const graph::TensorId id : given.outputs)
+    out.outputs.push_back(twins.at(id));
   return out;
 }
 

@@ -37,7 +37,8 @@ Known hull(const Known& a, const Known& b) {
 Known constant_of(double value) {
   if (std::isinf(value)) return {value, value, 0, kTiny};
   double unit = 1;
-  while (unit > kTiny && value != std::floor(value / unit) * unit) unit /= 2;
+  while (unit > kTiny && value != std::floor(value / unit) * unit)
+    unit /= 2;
   return {value, value, 0, unit};
 }
 
@@ -217,7 +218,8 @@ class Follower {
       outputs_ = inputs_;
       for (int64_t z = 0; z < program_.grid[2]; ++z)
         for (int64_t y = 0; y < program_.grid[1]; ++y)
-          for (int64_t x = 0; x < program_.grid[0]; ++x) block(x, y, z);
+          for (int64_t x = 0; x < program_.grid[0]; ++x)
+            block(x, y, z);
       const bool stable =
           before == met_.size() &&
           std::equal(met_.begin(), met_.end(), known.begin(), [](const auto& a, const auto& b) {
@@ -341,7 +343,8 @@ class Follower {
   void visit(const Consume& s) { body(s.body); }
 
   void visit(const Roles& s) {
-    for (const Role& role : s.roles) body(role.body);
+    for (const Role& role : s.roles)
+      body(role.body);
   }
 
   Known value(const Value& v, const std::vector<int64_t>& shape) const {
@@ -353,7 +356,8 @@ class Follower {
       return {first, first + static_cast<double>(shape[static_cast<size_t>(v.axis)] - 1), 0, 1};
     }
     std::array<Known, 3> x;
-    for (size_t i = 0; i < v.operands.size(); ++i) x[i] = value(v.operands[i], shape);
+    for (size_t i = 0; i < v.operands.size(); ++i)
+      x[i] = value(v.operands[i], shape);
     return applied(v.op, x);
   }
 
@@ -374,7 +378,8 @@ std::optional<std::map<std::string, Known>> known_of(const Program& program,
                                                      const std::map<std::string, Known>& inputs) {
   try {
     auto known = Follower(program, inputs).run();
-    for (const auto& [name, k] : known) demand(k.error == 0 || k.error <= 0.01 * k.size());
+    for (const auto& [name, k] : known)
+      demand(k.error == 0 || k.error <= 0.01 * k.size());
     return known;
   } catch (const Unbounded&) {
     return std::nullopt;

@@ -72,7 +72,8 @@ Index with_step(const Index& index, const Index& step) {
 
 void Generator::load_operands(const Product& p, const Index& step) {
   const auto one = [&](Tile from, TensorId shared, TensorId registers) {
-    for (Index& at : from.offset) at = with_step(at, step);
+    for (Index& at : from.offset)
+      at = with_step(at, step);
     b_.copy(from, b_.all(shared >= 0 ? shared : registers));
   };
   one(p.a, p.sa, p.fa);
@@ -92,7 +93,8 @@ void Generator::multiply(const Product& p) {
       b_.mma(p.acc, b_.all(p.fa), b_.all(p.fb), p.transpose_a, p.transpose_b);
     };
     if (p.loop_inside) return b_.for_("inside", 0, p.inner, 1, piece, true);
-    for (int64_t i = 0; i < p.inner; ++i) piece(i);
+    for (int64_t i = 0; i < p.inner; ++i)
+      piece(i);
     return;
   }
   if (p.sa >= 0 && p.fa >= 0) b_.copy(b_.all(p.sa), b_.all(p.fa));
@@ -380,7 +382,8 @@ void Generator::ring() {
   }
   vars_.push_back({kStep, turns, 1});
   std::vector<Tile> from;
-  for (size_t i = 0; i < rings.size(); ++i) from.push_back(box(shape, dtype, {.aligned = true}));
+  for (size_t i = 0; i < rings.size(); ++i)
+    from.push_back(box(shape, dtype, {.aligned = true}));
   const int warps = pick({1, 4});
   const int consumer_warps = pick({1, 2, 4});
   vars_.pop_back();
@@ -390,7 +393,8 @@ void Generator::ring() {
     for (size_t i = 0; i < rings.size(); ++i)
       b_.produce(rings[i], [&] {
         Tile tile = from[i];
-        for (Index& at : tile.offset) at = with_step(at, step);
+        for (Index& at : tile.offset)
+          at = with_step(at, step);
         b_.copy(tile, b_.all(i ? other : stage));
       });
   };
@@ -407,7 +411,8 @@ void Generator::ring() {
     const bool barred = divergent_;
     divergent_ = true;
     const int count = static_cast<int>(between(0, 2));
-    for (int i = 0; i < count; ++i) chance(0.6) ? add_map() : add_reduce();
+    for (int i = 0; i < count; ++i)
+      chance(0.6) ? add_map() : add_reduce();
     if (chance(0.5)) add_store(registers_.back());
     divergent_ = barred;
     vars_.pop_back();

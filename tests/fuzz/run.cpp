@@ -161,7 +161,8 @@ std::vector<Outcome> run(const Run& run, const Check& check) {
       waiting.pop_front();
     }
     std::vector<pollfd> polled;
-    for (const Worker& w : working) polled.push_back({w.pipe, POLLIN, 0});
+    for (const Worker& w : working)
+      polled.push_back({w.pipe, POLLIN, 0});
     ::poll(polled.data(), polled.size(), 1000);
     for (size_t i = working.size(); i-- > 0;) {
       const bool ended = polled[i].revents != 0 && listen(working[i]);

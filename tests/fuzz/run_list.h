@@ -13,7 +13,8 @@ using Storage = std::map<std::string, std::vector<std::byte>>;  // by buffer
 
 template <class Views> Views views_of(Storage& storage) {
   Views views;
-  for (auto& [name, bytes] : storage) views[name] = bytes;
+  for (auto& [name, bytes] : storage)
+    views[name] = bytes;
   return views;
 }
 

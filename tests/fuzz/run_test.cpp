@@ -35,7 +35,8 @@ TEST(FuzzRun, AProgramThatCrashesOrHangsCostsItselfAlone) {
     }
   }
   std::map<uint64_t, std::string> wanted;
-  for (uint64_t seed = 1; seed <= 10; ++seed) wanted[seed] = "agrees";
+  for (uint64_t seed = 1; seed <= 10; ++seed)
+    wanted[seed] = "agrees";
   wanted[kCrashes] = "crash";
   wanted[kHangs] = "hang";
   EXPECT_EQ(codes, wanted);

@@ -37,7 +37,8 @@ inline TensorId Builder::input(std::string name, Dtype dtype, Shape shape) {
 inline TensorId Builder::constant(std::string name, Dtype dtype, Shape shape,
                                   std::span<const double> values) {
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bytes_of(dtype)));
-  for (size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    store_from_double(dtype, bytes.data(), i, values[i]);
   return graph_.add_tensor({{std::move(name), dtype, std::move(shape)}, std::move(bytes)});
 }
 

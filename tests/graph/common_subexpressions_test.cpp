@@ -41,7 +41,8 @@ Values evaluated(const Graph& graph, uint64_t seed) {
 
 std::vector<std::string> output_names(const Graph& graph) {
   std::vector<std::string> names;
-  for (const TensorId id : graph.outputs) names.push_back(graph.tensor(id).name);
+  for (const TensorId id : graph.outputs)
+    names.push_back(graph.tensor(id).name);
   return names;
 }
 
@@ -50,7 +51,8 @@ Graph random_graph(uint64_t seed, bool twice) {
   Random random(seed, "common");
   Builder b("random");
   std::vector<TensorId> values;
-  for (int i = 0; i < 2; ++i) values.push_back(b.input(fmt::format("in{}", i), Dtype::f64, {3, 3}));
+  for (int i = 0; i < 2; ++i)
+    values.push_back(b.input(fmt::format("in{}", i), Dtype::f64, {3, 3}));
   const std::vector<double> table = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   for (const std::string name : {"w", "same_as_w"})
     values.push_back(b.constant(name, Dtype::f64, {3, 3}, table));
@@ -64,7 +66,8 @@ Graph random_graph(uint64_t seed, bool twice) {
     const bool unary = random.below(2) == 0;
     const OpKind op = unary ? kUnary[random.below(2)] : kBinary[random.below(3)];
     const std::vector<TensorId> from = unary ? std::vector{pick()} : std::vector{pick(), pick()};
-    for (int copy = 0; copy < (twice ? 2 : 1); ++copy) values.push_back(b.add(op, from));
+    for (int copy = 0; copy < (twice ? 2 : 1); ++copy)
+      values.push_back(b.add(op, from));
   }
   for (size_t i = given; i < values.size(); ++i)
     if (i + 1 == values.size() || random.below(3) == 0) b.output(values[i]);

@@ -105,7 +105,8 @@ TEST(ConvTranspose, ScattersItsInputInEveryGeometry) {
     std::vector<std::vector<double>> values;
     for (const Shape& shape : {x_shape, w_shape}) {
       values.emplace_back(static_cast<size_t>(element_count(shape)));
-      for (double& element : values.back()) element = static_cast<double>(random.below(9)) - 4;
+      for (double& element : values.back())
+        element = static_cast<double>(random.below(9)) - 4;
     }
     std::vector<double> want(static_cast<size_t>(element_count(y_shape)));
     for (int64_t i = 0; i < n * in; ++i)

@@ -35,7 +35,8 @@ Result<Graph> graph_of(OpKind op, const std::vector<Shape>& shapes,
 
 std::vector<OpKind> kinds(const Graph& graph) {
   std::vector<OpKind> list;
-  for (const Node& node : graph.nodes) list.push_back(node.op);
+  for (const Node& node : graph.nodes)
+    list.push_back(node.op);
   return list;
 }
 

@@ -37,11 +37,14 @@ Result<Graph> einsum(const std::string& equation, const std::vector<Shape>& shap
 std::vector<double> by_loops(const Case& c, const std::vector<std::vector<double>>& x) {
   std::map<char, int64_t> sizes;
   for (size_t i = 0; i < c.shapes.size(); ++i)
-    for (size_t d = 0; d < c.shapes[i].size(); ++d) sizes[c.labels[i][d]] = c.shapes[i][d];
+    for (size_t d = 0; d < c.shapes[i].size(); ++d)
+      sizes[c.labels[i][d]] = c.shapes[i][d];
   int64_t all = 1;
   int64_t results = 1;
-  for (const auto& [label, size] : sizes) all *= size;
-  for (const char label : c.labels.back()) results *= sizes[label];
+  for (const auto& [label, size] : sizes)
+    all *= size;
+  for (const char label : c.labels.back())
+    results *= sizes[label];
   std::vector<double> out(static_cast<size_t>(results));
   for (int64_t n = 0; n < all; ++n) {
     std::map<char, int64_t> at;
@@ -58,7 +61,8 @@ std::vector<double> by_loops(const Case& c, const std::vector<std::vector<double
       product *= x[i][static_cast<size_t>(place)];
     }
     int64_t place = 0;
-    for (const char label : c.labels.back()) place = place * sizes[label] + at[label];
+    for (const char label : c.labels.back())
+      place = place * sizes[label] + at[label];
     out[static_cast<size_t>(place)] += product;
   }
   return out;
@@ -75,9 +79,11 @@ TEST_P(EinsumOf, IsTheSumOfProducts) {
   Random random(1, c.equation);
   for (const Shape& shape : c.shapes) {
     x.emplace_back(static_cast<size_t>(element_count(shape)));
-    for (double& element : x.back()) element = random.normal();
+    for (double& element : x.back())
+      element = random.normal();
   }
-  for (const auto& one : x) views.push_back(std::as_bytes(std::span(one)));
+  for (const auto& one : x)
+    views.push_back(std::as_bytes(std::span(one)));
   const auto primitive = decompose(*graph);
   ASSERT_TRUE(primitive) << describe(primitive.error());
   const auto found = evaluate(*primitive, views, 1);

@@ -201,7 +201,8 @@ TEST(Infer, UnknownNewShapeIsDynamic) {
 
 TEST(Infer, CirclesAndUndefinedTensorsAreRefused) {
   Graph g;
-  for (const char* name : {"x", "a", "b"}) g.add_tensor({{name, Dtype::f32, {4}}, std::nullopt});
+  for (const char* name : {"x", "a", "b"})
+    g.add_tensor({{name, Dtype::f32, {4}}, std::nullopt});
   g.inputs = {0};
   g.outputs = {2};
   g.nodes = {{OpKind::Add, "one", {0, 2}, {1}, {}}, {OpKind::Relu, "two", {1}, {2}, {}}};
@@ -222,7 +223,8 @@ TEST(Infer, AnOutputThatIsAnInputIsRefused) {
 
 TEST(Infer, NodesAreSortedSoThatTheyCanRun) {
   Graph g;
-  for (const char* name : {"x", "a", "b"}) g.add_tensor({{name, Dtype::f32, {4}}, std::nullopt});
+  for (const char* name : {"x", "a", "b"})
+    g.add_tensor({{name, Dtype::f32, {4}}, std::nullopt});
   g.inputs = {0};
   g.outputs = {2};
   g.nodes = {{OpKind::Relu, "second", {1}, {2}, {}}, {OpKind::Exp, "first", {0}, {1}, {}}};

@@ -10,7 +10,8 @@ namespace warploom::graph {
 namespace {
 std::vector<int64_t> terms(const Graph& graph) {
   std::vector<int64_t> all;
-  for (const InputRole& role : input_roles(graph)) all.push_back(role.terms);
+  for (const InputRole& role : input_roles(graph))
+    all.push_back(role.terms);
   return all;
 }
 

@@ -27,7 +27,8 @@ Ints below(Random& random, int64_t count, int64_t size) {  // some from the end
 
 std::vector<double> numbers(Random& random, int64_t count) {
   std::vector<double> out(static_cast<size_t>(count));
-  for (double& value : out) value = random.normal();
+  for (double& value : out)
+    value = random.normal();
   return out;
 }
 
@@ -89,7 +90,8 @@ TEST(Lookups, ALossOfClassesLeavesOutTheIgnoredAndWeighsTheOthers) {
   const auto x = numbers(random, 6 * 4 * 3);
   const auto weights = numbers(random, 4);
   Ints classes(6 * 3);
-  for (auto& one : classes) one = static_cast<int64_t>(random.below(4));
+  for (auto& one : classes)
+    one = static_cast<int64_t>(random.below(4));
   Builder b("t");
   b.output(b.add(OpKind::SoftmaxCrossEntropyLoss,
                  {b.input("x", Dtype::f64, {6, 4, 3}), b.input("l", Dtype::i64, {6, 3}),
@@ -104,7 +106,8 @@ TEST(Lookups, ALossOfClassesLeavesOutTheIgnoredAndWeighsTheOthers) {
       const int64_t label = classes[n * 3 + d];
       if (label == 2) continue;
       double powers = 0;
-      for (int64_t c = 0; c < 4; ++c) powers += std::exp(x[(n * 4 + c) * 3 + d]);
+      for (int64_t c = 0; c < 4; ++c)
+        powers += std::exp(x[(n * 4 + c) * 3 + d]);
       sum += weights[label] * (std::log(powers) - x[(n * 4 + label) * 3 + d]);
       share += weights[label];
     }

@@ -173,16 +173,19 @@ TEST(Magnitude, BoundsWhatFp32Loses) {
     float sum = 0;
     for (int j = 0; j < 32; ++j) {
       float s = 0;
-      for (int k = 0; k < 64; ++k) s += in(0, r * 64 + k) * in(1, k * 32 + j);
+      for (int k = 0; k < 64; ++k)
+        s += in(0, r * 64 + k) * in(1, k * 32 + j);
       s += in(2, j);
       hidden[j] = 0.5f * s * (1 + std::erf(s * 0.70710678f));
     }
     for (int j = 0; j < 10; ++j) {
       y[j] = 0;
-      for (int k = 0; k < 32; ++k) y[j] += hidden[k] * in(3, k * 10 + j);
+      for (int k = 0; k < 32; ++k)
+        y[j] += hidden[k] * in(3, k * 10 + j);
       top = std::max(top, y[j]);
     }
-    for (float& value : y) sum += value = std::exp(value - top);
+    for (float& value : y)
+      sum += value = std::exp(value - top);
     for (int j = 0; j < 10; ++j) {
       const auto at = static_cast<size_t>(r * 10 + j);
       const double error = std::fabs(static_cast<double>(y[j] / sum) - both->value[at]);

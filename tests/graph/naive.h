@@ -19,7 +19,8 @@ using Values = std::vector<double>;
 // What call(columns of one element, where the result goes) gives of x.
 template <class Call> double element_of(Values x, const Call& call) {
   std::vector<Column> columns;
-  for (double& value : x) columns.push_back({&value});
+  for (double& value : x)
+    columns.push_back({&value});
   double result = 0;
   call(columns, Column{&result});
   return result;
@@ -102,7 +103,8 @@ inline Origins::Origin Origins::operator()(
 
 inline Values read(Dtype dtype, Bytes bytes) {
   Values values(bytes.size() / static_cast<size_t>(bytes_of(dtype)));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = load_as_double(dtype, bytes.data(), i);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = load_as_double(dtype, bytes.data(), i);
   return values;
 }
 
@@ -340,7 +342,8 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& give
     values[static_cast<size_t>(node.outputs[0])] = std::move(result);
   }
   std::vector<Values> outputs;
-  for (TensorId id : graph.outputs) outputs.push_back(values[static_cast<size_t>(id)]);
+  for (TensorId id : graph.outputs)
+    outputs.push_back(values[static_cast<size_t>(id)]);
   return outputs;
 }
 }  // namespace warploom::graph

@@ -64,9 +64,11 @@ TEST(AlignRows, GivesTheSameNumbersInLongerRows) {
     std::vector<Bytes> inputs;
     for (const TensorId id : given.inputs) {
       values.emplace_back(static_cast<size_t>(element_count(given.tensor(id).shape)));
-      for (float& value : values.back()) value = static_cast<float>(random.uniform() - 0.5);
+      for (float& value : values.back())
+        value = static_cast<float>(random.uniform() - 0.5);
     }
-    for (const auto& each : values) inputs.push_back(std::as_bytes(std::span(each)));
+    for (const auto& each : values)
+      inputs.push_back(std::as_bytes(std::span(each)));
     const auto expected = evaluate(given, inputs);
     const auto found = evaluate(*aligned, inputs);
     ASSERT_TRUE(expected && found);

@@ -99,9 +99,11 @@ TEST(Pointwise, PowersHaveTheSpecialCasesOfC) {
       EXPECT_NEAR(got, wanted, 1e-7 * std::fabs(wanted)) << what;
   };
   for (const double x : values)
-    for (const double y : values) check(*free, x, y);
+    for (const double y : values)
+      check(*free, x, y);
   for (const double y : {0.5, -0.5, 2.0, 3.0, -3.0, -1.0, 0.0, 1.5, -1.5})
-    for (const double x : values) check(*make(OpKind::Pow, Dtype::f32, {}, y), x, y);
+    for (const double x : values)
+      check(*make(OpKind::Pow, Dtype::f32, {}, y), x, y);
 }
 
 TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
@@ -160,7 +162,8 @@ TEST(Pointwise, AttributesEnter) {
            {OpKind::Elu, {{"alpha", 1.7}}},
            {OpKind::HardSigmoid, {{"alpha", 0.6}, {"beta", 0.1}}},
            {OpKind::Gelu, {{"approximate", std::string("tanh")}}}})
-    for (double x : kValues) expect_same(*make(op, Dtype::f32, attributes), {x}, 1e-12);
+    for (double x : kValues)
+      expect_same(*make(op, Dtype::f32, attributes), {x}, 1e-12);
 }
 
 TEST(Pointwise, PowersByConstantsAreExactProducts) {
@@ -174,9 +177,11 @@ TEST(Pointwise, PowersByConstantsAreExactProducts) {
 TEST(Pointwise, IntegersTruncate) {
   const auto divide = make(OpKind::Div, Dtype::i32);
   for (double x : {7.0, -7.0, 8.0})
-    for (double y : {2.0, -2.0, 3.0}) expect_same(*divide, {x, y}, 0);
+    for (double y : {2.0, -2.0, 3.0})
+      expect_same(*divide, {x, y}, 0);
   const auto cast = make(OpKind::Cast, Dtype::f32, {{"to", int64_t{6}}});
-  for (double x : {1.9, -1.9, 0.2, -0.2}) expect_same(*cast, {x}, 0);
+  for (double x : {1.9, -1.9, 0.2, -0.2})
+    expect_same(*cast, {x}, 0);
 }
 
 // The same terms with every result rounded to fp32, as a kernel computes them.

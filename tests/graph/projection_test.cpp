@@ -164,7 +164,8 @@ TEST(Projection, IsTheSumOfTheWholeWithItsSigns) {
                               ? 1 + random.uniform()
                               : static_cast<double>(50 + random.below(50)));
     }
-    for (const auto& one : bytes) inputs.emplace_back(one);
+    for (const auto& one : bytes)
+      inputs.emplace_back(one);
     const std::vector<double> all = elements_of(*graph, inputs);
     const std::vector<double> sums = elements_of(projection->graph, inputs);
     const auto [before, extent, after] =

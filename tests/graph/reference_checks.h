@@ -34,7 +34,8 @@ inline Data random_inputs(const Graph& graph, uint64_t seed = 1) {
       store_from_double(tensor.dtype, data.bytes.back().data(), static_cast<size_t>(i), value);
     }
   }
-  for (const auto& bytes : data.bytes) data.spans.emplace_back(bytes);
+  for (const auto& bytes : data.bytes)
+    data.spans.emplace_back(bytes);
   return data;
 }
 
@@ -55,7 +56,8 @@ inline Data only_read(const Graph& graph, const Data& data, const std::vector<El
     std::copy(from + read[i].begin * size, from + read[i].end * size,
               bytes.begin() + read[i].begin * size);
   }
-  for (const auto& bytes : out.bytes) out.spans.emplace_back(bytes);
+  for (const auto& bytes : out.bytes)
+    out.spans.emplace_back(bytes);
   return out;
 }
 

@@ -39,7 +39,8 @@ TEST(SpreadScans, GiveTheSameNumbers) {
       ASSERT_TRUE(spread) << describe(spread.error());
       EXPECT_EQ(scans(*spread), 2u) << to_text(shape);
       std::vector<float> x(static_cast<size_t>(element_count(shape)));
-      for (float& value : x) value = static_cast<float>(random.uniform() - 0.5);
+      for (float& value : x)
+        value = static_cast<float>(random.uniform() - 0.5);
       const std::vector<Bytes> inputs = {std::as_bytes(std::span(x))};
       const auto expected = evaluate(whole, inputs);
       const auto found = evaluate(*spread, inputs);

@@ -73,7 +73,8 @@ std::vector<Bytes> inputs_of(const graph::Graph& graph, Inputs kind) {
 
 Result<Bytes> emulated(const LaunchList& list, std::vector<Bytes>& inputs) {
   runtime::EmulatedBuffers buffers;
-  for (size_t i = 0; i < inputs.size(); ++i) buffers[list.inputs[i].name] = inputs[i];
+  for (size_t i = 0; i < inputs.size(); ++i)
+    buffers[list.inputs[i].name] = inputs[i];
   Bytes output(static_cast<size_t>(list.outputs[0].bytes()), std::byte{0xff});
   buffers[list.outputs[0].name] = output;
   WARPLOOM_CHECK(runtime::emulate(list, buffers, {1}));

@@ -155,7 +155,8 @@ Status interpret_all(const Region& region, const Family& family, const KernelCon
   Tensors tensors = poisoned(region, inputs, made.workspaces);
   for (size_t i = 0; i < made.programs.size(); ++i) {
     tile::Buffers buffers;
-    for (const auto& [name, buffer] : made.buffers[i]) buffers[name] = tensors[buffer];
+    for (const auto& [name, buffer] : made.buffers[i])
+      buffers[name] = tensors[buffer];
     WARPLOOM_CHECK(tile::interpret(made.programs[i], buffers));
   }
   out = tensors[region.graph.tensor(region.graph.outputs[0]).name];
@@ -168,7 +169,8 @@ Status emulate_all(const Region& region, const KernelConfig& schedule,
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   Tensors tensors = poisoned(region, inputs, {});
   runtime::EmulatedBuffers buffers;
-  for (auto& [name, bytes] : tensors) buffers[name] = bytes;
+  for (auto& [name, bytes] : tensors)
+    buffers[name] = bytes;
   WARPLOOM_CHECK(runtime::emulate(list, buffers, {seed}));
   out = tensors[list.outputs[0].name];
   return ok();

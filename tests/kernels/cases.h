@@ -26,7 +26,8 @@ inline target::Capabilities capabilities_of(const Case& c) {
 
 inline std::vector<Case> joined(std::initializer_list<std::vector<Case>> parts) {
   std::vector<Case> all;
-  for (const std::vector<Case>& part : parts) all.insert(all.end(), part.begin(), part.end());
+  for (const std::vector<Case>& part : parts)
+    all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 

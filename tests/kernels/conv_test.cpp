@@ -119,7 +119,8 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
       ASSERT_TRUE(list) << schedule->text() << describe(list.error());
       auto inputs = test::random_inputs(region.graph, 1);
       runtime::EmulatedBuffers buffers;
-      for (size_t b = 0; b < inputs.size(); ++b) buffers[list->inputs[b].name] = inputs[b];
+      for (size_t b = 0; b < inputs.size(); ++b)
+        buffers[list->inputs[b].name] = inputs[b];
       std::vector<std::byte> output(static_cast<size_t>(list->outputs[0].bytes()), std::byte{0xff});
       buffers[list->outputs[0].name] = output;
       const auto ran = runtime::emulate(*list, buffers);
@@ -155,7 +156,8 @@ TEST(Im2win, MeasuresWeightsThatAreReadBackwards) {
   const auto list = build(region, *schedule, capabilities);
   ASSERT_TRUE(list) << schedule->text() << describe(list.error());
   runtime::EmulatedBuffers buffers;
-  for (size_t b = 0; b < inputs.size(); ++b) buffers[list->inputs[b].name] = inputs[b];
+  for (size_t b = 0; b < inputs.size(); ++b)
+    buffers[list->inputs[b].name] = inputs[b];
   std::vector<std::byte> output(static_cast<size_t>(list->outputs[0].bytes()), std::byte{0xff});
   buffers[list->outputs[0].name] = output;
   const auto ran = runtime::emulate(*list, buffers);

@@ -121,7 +121,8 @@ struct Trial {
         static_cast<size_t>(graph::byte_count(region.graph.tensor(region.graph.outputs[0])));
     std::vector<std::byte> output(bytes, std::byte{0xff});
     std::vector<void*> pointers;
-    for (const auto& arg : kernel.args) pointers.push_back(buffer(arg.buffer, output));
+    for (const auto& arg : kernel.args)
+      pointers.push_back(buffer(arg.buffer, output));
     library.run(kernel, pointers);
     compare(output, "the kernel");
     if (!interpreted) return;
@@ -163,7 +164,8 @@ graph::Graph batched(const graph::Shape& a, const graph::Shape& w, bool transpos
   const auto x = b.input("x", Dtype::f32, a);
   auto y = b.input("w", Dtype::f32, w);
   std::vector<int64_t> order(w.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = static_cast<int64_t>(i);
   std::swap(order[order.size() - 1], order[order.size() - 2]);
   if (transposed) y = b.add(OpKind::Transpose, {y}, {{"perm", order}});
   b.output(b.add(OpKind::MatMul, {x, y}));
@@ -183,7 +185,8 @@ graph::Graph softmax(const graph::Shape& shape, int64_t axis, bool log, bool aro
 
 void run_all(std::vector<std::unique_ptr<Trial>>& trials) {
   CpuLibrary library;
-  for (auto& trial : trials) library.add(trial->kernel);
+  for (auto& trial : trials)
+    library.add(trial->kernel);
   if (!library.compile()) return;
   for (auto& trial : trials) {
     const auto& shape = trial->region.graph.tensor(trial->region.graph.outputs[0]).shape;

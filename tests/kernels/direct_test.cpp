@@ -330,7 +330,8 @@ TEST(Direct, PrefixesThatOverflowStayInfinite) {
                                             {"Y0", std::as_writable_bytes(std::span(y))}});
     ASSERT_TRUE(status) << describe(status.error());
     EXPECT_EQ(y[1022], 1023 * 0x1p118f) << target;
-    for (size_t i = 1023; i < kSize; ++i) ASSERT_EQ(y[i], HUGE_VALF) << target << " " << i;
+    for (size_t i = 1023; i < kSize; ++i)
+      ASSERT_EQ(y[i], HUGE_VALF) << target << " " << i;
   }
 }
 
@@ -450,7 +451,8 @@ TEST_P(DirectEmulated, AgreesWithFp64AndHasNoHazard) {
     ASSERT_TRUE(list) << schedule->text() << describe(list.error());
     auto inputs = inputs_of(region.graph);
     runtime::EmulatedBuffers buffers;
-    for (size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    for (size_t i = 0; i < inputs.size(); ++i)
+      buffers[list->inputs[i].name] = inputs[i];
     std::vector<std::byte> output(static_cast<size_t>(list->outputs[0].bytes()), std::byte{0xff});
     buffers[list->outputs[0].name] = output;
     const auto done = runtime::emulate(*list, buffers);
@@ -490,7 +492,8 @@ TEST(DirectEmulated8Bits, AreDequantizedInBlocksWhereTheTargetConvertsThem) {
     ASSERT_TRUE(want) << describe(want.error());
     std::vector<std::byte> output(static_cast<size_t>(list->outputs[0].bytes()), std::byte{0xff});
     runtime::EmulatedBuffers buffers{{list->outputs[0].name, output}};
-    for (size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    for (size_t i = 0; i < inputs.size(); ++i)
+      buffers[list->inputs[i].name] = inputs[i];
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << describe(done.error());
     EXPECT_LT(test::error_of((*want)[0], Dtype::f32, output), test::allowed(Dtype::f32));

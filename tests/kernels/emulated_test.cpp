@@ -104,7 +104,8 @@ TEST(EmulatedBanks, MatrixKernelsHaveNoConflictsButThoseThatAreKnown) {
       ASSERT_NE(kernel, list->kernels.end()) << use.kernel;
       std::istringstream text(kernel->source);
       std::string line;
-      for (int i = 0; i < use.line; ++i) std::getline(text, line);
+      for (int i = 0; i < use.line; ++i)
+        std::getline(text, line);
       const auto known = std::ranges::find_if(kConflicts, [&](const Conflict& one) {
         return c.name.starts_with(one.cases) && line.find(one.text) != line.npos;
       });

@@ -17,7 +17,8 @@ using Lines = std::vector<std::string>;
 Lines lines_of(const std::string& text) {
   Lines lines = {""};  // so that line 1 has index 1
   std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  for (std::string line; std::getline(in, line);)
+    lines.push_back(line);
   return lines;
 }
 
@@ -36,7 +37,8 @@ size_t at(const Mutant& m) {
 // The first line of the block that holds line i.
 size_t head_of(const Lines& lines, size_t i) {
   size_t head = i;
-  do --head;
+  do
+    --head;
   while (head > 0 && (lines[head].empty() || indent(lines[head]) >= indent(lines[i])));
   return head;
 }
@@ -62,7 +64,8 @@ bool next_use_is_pinned(const Lines& lines, const Mutant& m) {
   const auto used = uses_of_its_tensor(m);
   const size_t head = head_of(lines, at(m));
   auto pinned = [&](size_t i) {
-    while (i < lines.size() && !used(lines[i])) ++i;
+    while (i < lines.size() && !used(lines[i]))
+      ++i;
     return i < lines.size() && i != at(m) && has(lines[i], "wgmma_fence_regs");
   };
   return has(lines[head], "for (int k") && pinned(head) && pinned(at(m) + 1);
@@ -71,7 +74,8 @@ bool next_use_is_pinned(const Lines& lines, const Mutant& m) {
 // The last use of the accumulators before it, in the same block, is a wgmma_fence_regs too.
 bool pinned_already(const Lines& lines, const Mutant& m) {
   size_t i = at(m) - 1;
-  while (i > head_of(lines, at(m)) && !uses_of_its_tensor(m)(lines[i])) --i;
+  while (i > head_of(lines, at(m)) && !uses_of_its_tensor(m)(lines[i]))
+    --i;
   return i > head_of(lines, at(m)) && has(lines[i], "wgmma_fence_regs");
 }
 
@@ -129,9 +133,11 @@ bool first_stage(const Lines& lines, const Mutant& m) {
   for (size_t i = at(m); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
     if (has(lines[i], "for (")) return false;
   size_t consume = at(m);
-  while (consume > 0 && !has(lines[consume], "// consume ")) --consume;
+  while (consume > 0 && !has(lines[consume], "// consume "))
+    --consume;
   size_t role = consume;
-  while (role > 0 && !has(lines[role], "{  // ")) --role;
+  while (role > 0 && !has(lines[role], "{  // "))
+    --role;
   return role > 0 &&
          std::count(lines.begin() + static_cast<ptrdiff_t>(role),
                     lines.begin() + static_cast<ptrdiff_t>(consume), lines[consume]) == 0;
@@ -202,7 +208,8 @@ bool words_of_one_thread(const Lines& lines, const Mutant& m) {
   for (const std::string& line : lines)
     if (has(line, "_shared<") && std::regex_search(line, found, access)) addresses.insert(found[1]);
   size_t next = at(m) + 1;
-  while (next < lines.size() && !has(lines[next], "_shared")) ++next;
+  while (next < lines.size() && !has(lines[next], "_shared"))
+    ++next;
   return addresses.size() == 1 && next < lines.size() && has(lines[next], "kept");
 }
 
@@ -224,7 +231,8 @@ bool waits_for_one(const Lines& lines, const Mutant&) {
 }
 
 size_t next_line(const Lines& lines, size_t from, const char* part) {
-  while (from < lines.size() && !has(lines[from], part)) ++from;
+  while (from < lines.size() && !has(lines[from], part))
+    ++from;
   return from;
 }
 
@@ -255,7 +263,8 @@ bool signals_its_own_stores(const Lines& lines, const Mutant& m) {
                : "";
   };
   std::set<std::string> loaded;
-  for (const std::string& line : lines) loaded.insert(buffer(line, "wl::ld_global"));
+  for (const std::string& line : lines)
+    loaded.insert(buffer(line, "wl::ld_global"));
   for (size_t i = 1; i < lines.size(); ++i)
     if (has(lines[i], "wl::st_global<") && loaded.contains(buffer(lines[i], "wl::st_global")) &&
         !has(lines[i - 1], "if (t == 0)"))

@@ -55,7 +55,8 @@ struct Product {
     fill(1, b, kN, scale_b);
     for (size_t i = 0; i < kM; ++i)
       for (size_t k = 0; k < kK; ++k)
-        for (size_t j = 0; j < kN; ++j) want[i * kN + j] += a[i * kK + k] * b[k * kN + j];
+        for (size_t j = 0; j < kN; ++j)
+          want[i * kN + j] += a[i * kK + k] * b[k * kN + j];
     auto capabilities = *target::capabilities_of("sm_90a");
     capabilities.num_sms = 4;
     const KernelConfig schedule = test::config_of(
@@ -69,19 +70,22 @@ struct Product {
     const auto list = build(region, schedule, capabilities);
     if (!list) throw std::runtime_error(describe(list.error()));
     runtime::EmulatedBuffers buffers;
-    for (size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    for (size_t i = 0; i < inputs.size(); ++i)
+      buffers[list->inputs[i].name] = inputs[i];
     std::vector<std::byte> output(kM * kN * 4, std::byte{0xff});
     buffers[list->outputs[0].name] = output;
     const auto ran = runtime::emulate(*list, buffers);
     if (!ran) throw std::runtime_error(describe(ran.error()));
-    for (size_t i = 0; i < got.size(); ++i) got[i] = load_as_double(Dtype::f32, output.data(), i);
+    for (size_t i = 0; i < got.size(); ++i)
+      got[i] = load_as_double(Dtype::f32, output.data(), i);
   }
 
   // The greatest error of an element in units of its row's and its column's norms.
   double worst() const {
     const auto norm = [](const std::vector<double>& x, size_t first, size_t step) {
       double sum = 0;
-      for (size_t k = 0; k < kK; ++k) sum += x[first + k * step] * x[first + k * step];
+      for (size_t k = 0; k < kK; ++k)
+        sum += x[first + k * step] * x[first + k * step];
       return std::sqrt(sum);
     };
     double found = 0;
@@ -112,7 +116,8 @@ TEST(Halves, OutliersInARowLeaveTheOthersExact) {
   // count.
   Product p([](size_t i, size_t k) { return k == i ? 4096.0 : 1.0; },
             [](size_t k, size_t) { return k < kM ? 0.0 : 1.0; });
-  for (size_t i = 0; i < kM; ++i) p.a[i * kK + i] = 0;  // of the norm
+  for (size_t i = 0; i < kM; ++i)
+    p.a[i * kK + i] = 0;  // of the norm
   EXPECT_LT(p.worst(), kBound);
 }
 

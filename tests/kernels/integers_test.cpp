@@ -215,7 +215,8 @@ TEST(Integers, OnACpuAreThoseOfTheReference) {
       ASSERT_NO_FATAL_FAILURE(trials.back().emit(fmt::format("{}_{}", net.name, i), library));
     }
   ASSERT_TRUE(library.compile());
-  for (Trial& trial : trials) trial.expect_agreement(library);
+  for (Trial& trial : trials)
+    trial.expect_agreement(library);
 }
 
 // Where a compiler makes vectors of loads that each have a condition, with every flag that kernels
@@ -233,7 +234,8 @@ TEST(Integers, ArePaddedRightUnderTheFlagsOfKernels) {
   }
   ASSERT_EQ(trials.size(), 2 * std::size(kTypes));
   ASSERT_TRUE(library.compile(runtime::kCpuCompileFlags));
-  for (Trial& trial : trials) trial.expect_agreement(library);
+  for (Trial& trial : trials)
+    trial.expect_agreement(library);
 }
 
 class IntegersEmulated : public testing::TestWithParam<Named> {};
@@ -251,7 +253,8 @@ TEST_P(IntegersEmulated, AreThoseOfTheReference) {
   ASSERT_TRUE(list) << schedule->text() << describe(list.error());
   Data data(region.graph, 7);
   runtime::EmulatedBuffers buffers;
-  for (size_t i = 0; i < data.inputs.size(); ++i) buffers[list->inputs[i].name] = data.inputs[i];
+  for (size_t i = 0; i < data.inputs.size(); ++i)
+    buffers[list->inputs[i].name] = data.inputs[i];
   std::vector<std::byte> output(static_cast<size_t>(list->outputs[0].bytes()));
   buffers[list->outputs[0].name] = output;
   const auto done = runtime::emulate(*list, buffers);

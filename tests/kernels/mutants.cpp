@@ -149,7 +149,8 @@ size_t split(const std::string& text, size_t at, std::vector<std::string>& parts
 Call call_at(const std::string& text, size_t at) {
   Call call;
   size_t end = at + 4;
-  while (in_name(text[end])) ++end;
+  while (in_name(text[end]))
+    ++end;
   call.name = text.substr(at + 4, end - at - 4);
   if (text[end] == '<') {
     std::vector<std::string> parts;
@@ -233,7 +234,8 @@ class Planter {
  private:
   size_t next_call(const std::string& name, size_t from) const {
     const std::string& text = kernel_.source;
-    do from = text.find("wl::" + name, from + 1);
+    do
+      from = text.find("wl::" + name, from + 1);
     while (from != std::string::npos && in_name(text[from + 4 + name.size()]));
     return from;
   }
@@ -285,7 +287,8 @@ class Planter {
 
 std::vector<Mutant> plant_mutants(LaunchList& list) {
   std::vector<Mutant> mutants;
-  for (Kernel& kernel : list.kernels) kernel.source = Planter(kernel, mutants).planted();
+  for (Kernel& kernel : list.kernels)
+    kernel.source = Planter(kernel, mutants).planted();
   return mutants;
 }
 }  // namespace warploom::test

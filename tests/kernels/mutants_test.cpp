@@ -54,7 +54,8 @@ struct Planted {
     WARPLOOM_TRY(target::Capabilities capabilities, target::capabilities_of(c.target));
     capabilities.num_sms = 2;  // so that a persistent block takes several tiles
     WARPLOOM_TRY(p.list, kernels::build(c.region, c.schedule, capabilities));
-    for (const Kernel& kernel : p.list.kernels) p.texts[kernel.name] = kernel.source;
+    for (const Kernel& kernel : p.list.kernels)
+      p.texts[kernel.name] = kernel.source;
     p.mutants = test::plant_mutants(p.list);
     p.inputs = test::random_inputs(c.region.graph, 7);
     const std::vector<graph::Bytes> views(p.inputs.begin(), p.inputs.end());
@@ -68,7 +69,8 @@ struct Planted {
   std::string caught(int mutant, int timing) {
     wl_mutant = mutant;
     runtime::EmulatedBuffers buffers;
-    for (size_t i = 0; i < inputs.size(); ++i) buffers[list.inputs[i].name] = inputs[i];
+    for (size_t i = 0; i < inputs.size(); ++i)
+      buffers[list.inputs[i].name] = inputs[i];
     std::vector<std::byte> output(static_cast<size_t>(list.outputs[0].bytes()),
                                   std::byte{0xff});  // NaN
     buffers[list.outputs[0].name] = output;
@@ -104,7 +106,8 @@ std::set<std::string> labels_of(const Case& c) {
   std::set<std::string> labels = {c.schedule.family()};
   auto list = kernels::build(c.region, c.schedule, test::capabilities_of(c));
   if (!list) return labels;
-  for (const Mutant& m : test::plant_mutants(*list)) labels.insert(m.call + ": " + m.change);
+  for (const Mutant& m : test::plant_mutants(*list))
+    labels.insert(m.call + ": " + m.change);
   return labels;
 }
 
@@ -169,8 +172,10 @@ INSTANTIATE_TEST_SUITE_P(Shards, Mutants, testing::Range<size_t>(0, kShards));
 TEST(MutantsSample, HasEveryFamilyAndEveryKindOfMutation) {
   std::set<std::string> every;
   std::set<std::string> met;
-  for (const Case& c : test::mutated_cases()) every.merge(labels_of(c));
-  for (const Case& c : chosen()) met.merge(labels_of(c));
+  for (const Case& c : test::mutated_cases())
+    every.merge(labels_of(c));
+  for (const Case& c : chosen())
+    met.merge(labels_of(c));
   EXPECT_EQ(met, every);
   test::note_sample("kernels whose mutants ran", chosen().size(), test::mutated_cases().size());
 }

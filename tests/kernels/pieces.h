@@ -25,7 +25,8 @@ inline void interpret_all(const Family::Programs& made, Storage& storage) {
     const auto valid = tile::verify(program);
     ASSERT_TRUE(valid.has_value()) << describe(valid.error());
     tile::Buffers buffers;
-    for (const auto& [name, buffer] : made.buffers[i]) buffers[name] = storage.at(buffer);
+    for (const auto& [name, buffer] : made.buffers[i])
+      buffers[name] = storage.at(buffer);
     const auto ran = tile::interpret(program, buffers);
     ASSERT_TRUE(ran.has_value()) << describe(ran.error());
   }
@@ -66,7 +67,8 @@ inline void expect_fp64(const graph::Graph& graph, const Family::Programs& made,
 // A coordinate at these indices, one an axis.
 inline int64_t value_of(const loopnest::Affine& coordinate, const std::vector<int64_t>& at) {
   int64_t sum = coordinate.begin;
-  for (size_t a = 0; a < at.size(); ++a) sum += coordinate.steps[a] * at[a];
+  for (size_t a = 0; a < at.size(); ++a)
+    sum += coordinate.steps[a] * at[a];
   return sum;
 }
 
@@ -83,7 +85,8 @@ template <class Body> void for_each_index(const std::vector<int64_t>& sizes, con
   for (;;) {
     body(at);
     size_t a = sizes.size();
-    while (a > 0 && ++at[a - 1] == sizes[a - 1]) at[--a] = 0;
+    while (a > 0 && ++at[a - 1] == sizes[a - 1])
+      at[--a] = 0;
     if (a == 0) return;
   }
 }

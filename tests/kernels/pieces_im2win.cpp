@@ -67,7 +67,8 @@ struct Element {
 
 std::vector<Element> elements_of(const Im2winStage& stage) {
   std::vector<int64_t> extents;
-  for (const Im2winStage::Term& term : stage.terms) extents.push_back(term.extent);
+  for (const Im2winStage::Term& term : stage.terms)
+    extents.push_back(term.extent);
   std::vector<Element> found;
   test::for_each_index(extents, [&](const std::vector<int64_t>& at) {
     Element one;

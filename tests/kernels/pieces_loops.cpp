@@ -206,8 +206,10 @@ TEST(PieceLoopReduction, AddsLongSumsInShortChains) {
   const graph::Graph graph = sum_of_rows(2, 20000);
   auto inputs = test::random_inputs(graph, 1);
   float chain = 0;
-  for (size_t i = 0; i < 40000; ++i) store_from_double(Dtype::f32, inputs[0].data(), i, 0.1);
-  for (int i = 0; i < 20000; ++i) chain += 0.1f;
+  for (size_t i = 0; i < 40000; ++i)
+    store_from_double(Dtype::f32, inputs[0].data(), i, 0.1);
+  for (int i = 0; i < 20000; ++i)
+    chain += 0.1f;
   const double lost_by_chain = std::abs(static_cast<double>(chain) / 2000 - 1);
   Family::Programs made;
   const LoopKernelOptions options{.extents = {1, 1}};

@@ -108,7 +108,8 @@ TEST(PieceOperandPacking, LaysRowsInStepsOf16BytesAndMovesEveryElement) {
     const Access& from = p.c.access_b();
     const Prepared b = p.packing("b").pack_for_tma(from, p.c.column, *p.c.channel);
     ASSERT_EQ(p.made.programs.size(), 1u);
-    for (const int64_t stride : b.high.strides) EXPECT_TRUE(stride == 1 || stride * 2 % 16 == 0);
+    for (const int64_t stride : b.high.strides)
+      EXPECT_TRUE(stride == 1 || stride * 2 % 16 == 0);
     p.run();
     test::for_each_index(p.c.nest.axes, [&](const Indices& at) {
       ASSERT_EQ(element(p.storage, b.high, at), element(p.storage, from, at));
@@ -173,7 +174,8 @@ TEST(PieceFp16Split, ScalesARowsLargestBetween2To13And2To14AndBack) {
   t.map(made, fp16_split::inverse_scale_of(t.value(r)));
   t.copy(t.all(made), t.all(back));
   Storage storage;
-  for (const char* name : {"X", "S", "I"}) storage[name].resize(largest.size() * 4);
+  for (const char* name : {"X", "S", "I"})
+    storage[name].resize(largest.size() * 4);
   for (size_t i = 0; i < largest.size(); ++i)
     store_from_double(Dtype::f32, storage["X"].data(), i, largest[i]);
   const auto ran =

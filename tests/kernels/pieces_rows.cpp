@@ -110,7 +110,8 @@ std::vector<int> times_covered(RowTiles& tiles, int64_t ctas) {
     const Index& origin = tiles.at().origin[tiles.last_axis()];
     for (int64_t rank = 0; rank < ctas; ++rank) {
       const int64_t first = origin.evaluate({{"cluster_rank", rank}});
-      for (int64_t i = first; i < first + extent; ++i) ++covered.at(static_cast<size_t>(i));
+      for (int64_t i = first; i < first + extent; ++i)
+        ++covered.at(static_cast<size_t>(i));
     }
   }
   return covered;

@@ -73,7 +73,8 @@ TEST(PieceThreadsKernel, ReadsBothFamiliesFieldsAlike) {
   const KernelConfig from = simt;
   const KernelConfig to = seen;
   ASSERT_EQ(from.size(), to.size());
-  for (size_t i = 0; i < from.size(); ++i) EXPECT_EQ(to.get(i), from.get(i)) << from.field(i).name;
+  for (size_t i = 0; i < from.size(); ++i)
+    EXPECT_EQ(to.get(i), from.get(i)) << from.field(i).name;
 }
 
 TEST(PieceEpilogue, ComputesWhatFollowsTheSumBeforeItIsStored) {

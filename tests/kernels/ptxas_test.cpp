@@ -185,7 +185,8 @@ TEST(PtxasLock, HoldsTheTextOfEveryGoldenKernel) {
       changes += golden.name + " has another text\n";
     left.erase(row);
   }
-  for (const auto& [name, row] : left) changes += name + " is in the lock alone\n";
+  for (const auto& [name, row] : left)
+    changes += name + " is in the lock alone\n";
   EXPECT_EQ(changes, "") << kRenew;
 }
 

@@ -82,8 +82,10 @@ TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
     auto inputs = test::random_inputs(graph, 1);
     auto outputs = poisoned(graph);
     runtime::EmulatedBuffers buffers;
-    for (size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
-    for (size_t i = 0; i < outputs.size(); ++i) buffers[list->outputs[i].name] = outputs[i];
+    for (size_t i = 0; i < inputs.size(); ++i)
+      buffers[list->inputs[i].name] = inputs[i];
+    for (size_t i = 0; i < outputs.size(); ++i)
+      buffers[list->outputs[i].name] = outputs[i];
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << schedule->text() << describe(done.error()) << list->kernels[0].source;
     expect_agreement(
@@ -315,7 +317,8 @@ TEST(RowwiseRings, KeepWhatEveryRowTakes) {
     EXPECT_LT(source.rfind("ld_global"), source.find("for (int r")) << source;
     auto outputs = poisoned(region.graph);
     runtime::EmulatedBuffers buffers{{list->outputs[0].name, outputs[0]}};
-    for (size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    for (size_t i = 0; i < inputs.size(); ++i)
+      buffers[list->inputs[i].name] = inputs[i];
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << schedule.text() << describe(done.error()) << source;
     expect_agreement(region.graph, inputs, outputs, schedule.text());
@@ -390,7 +393,8 @@ TEST(RowwiseClusters, StoreTheMaximumAndExponentialsAsTheyAre) {
     ASSERT_TRUE(list) << describe(list.error());
     auto outputs = poisoned(region.graph);
     runtime::EmulatedBuffers buffers{{list->inputs[0].name, inputs[0]}};
-    for (size_t o = 0; o < outputs.size(); ++o) buffers[list->outputs[o].name] = outputs[o];
+    for (size_t o = 0; o < outputs.size(); ++o)
+      buffers[list->outputs[o].name] = outputs[o];
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << schedule.text() << describe(done.error());
     for (size_t o = 0; o < outputs.size(); ++o)

@@ -132,7 +132,8 @@ TEST(Spaces, EveryConstraintThatFailsIsToldWithWhatItReads) {
   const FailedConstraints failed = family->constraints(MatmulWgmmaConfig{
       .block_m = 96, .block_n = 200, .split_k = 2, .scheduler = Scheduler::stream_k});
   std::vector<std::string> expected;
-  for (const FailedConstraint& one : failed) expected.push_back(one.expected);
+  for (const FailedConstraint& one : failed)
+    expected.push_back(one.expected);
   EXPECT_GE(failed.size(), 3u) << fmt::format("{}", fmt::join(expected, "; "));
   const Status status = family->legal(MatmulWgmmaConfig{.block_m = 96});
   ASSERT_FALSE(status);

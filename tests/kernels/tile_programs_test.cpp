@@ -57,7 +57,8 @@ struct Made {
       }
     made.meant = made.given;
     tile::Buffers buffers;
-    for (auto& [name, bytes] : made.meant) buffers[name] = bytes;
+    for (auto& [name, bytes] : made.meant)
+      buffers[name] = bytes;
     WARPLOOM_CHECK(tile::interpret(program, buffers));
     return made;
   }
@@ -67,7 +68,8 @@ struct Made {
     wl_mutant = mutant;
     auto bytes = given;
     runtime::EmulatedBuffers buffers;
-    for (auto& [name, space] : bytes) buffers[name] = space;
+    for (auto& [name, space] : bytes)
+      buffers[name] = space;
     const auto ran = runtime::emulate(
         list, buffers,
         {.seed = static_cast<uint64_t>(mutant), .timing = static_cast<emulator::Timing>(timing)});
@@ -99,7 +101,8 @@ TEST_P(TilePrograms, DoWhatTheyMeanAndNoMutantGoesUnnoticed) {
   ASSERT_TRUE(made.has_value()) << describe(made.error());
   const std::string text = made->list.kernels[0].source;
   const std::vector<Mutant> mutants = test::plant_mutants(made->list);
-  for (int timing = 0; timing < 3; ++timing) ASSERT_EQ(made->noticed(0, timing), "");
+  for (int timing = 0; timing < 3; ++timing)
+    ASSERT_EQ(made->noticed(0, timing), "");
   for (const Mutant& m : mutants)
     EXPECT_TRUE(!made->noticed(m.number, 2).empty() || !test::why_equivalent(text, m).empty())
         << m.line << ", " << m.call << " " << m.change << ": " << m.text;
@@ -146,8 +149,10 @@ TEST(KernelsThatBeginEarly, TouchNothingUntilTheyHaveWaited) {
 
 TEST(KernelsThatBeginEarly, ComeBesideManyBlocksThatPass) {
   std::string many(kMoves);
-  for (size_t at; (at = many.find("(2)")) != std::string::npos;) many.replace(at, 3, "(528)");
-  for (size_t at; (at = many.find("[2, ")) != std::string::npos;) many.replace(at, 4, "[528, ");
+  for (size_t at; (at = many.find("(2)")) != std::string::npos;)
+    many.replace(at, 3, "(528)");
+  for (size_t at; (at = many.find("[2, ")) != std::string::npos;)
+    many.replace(at, 4, "[528, ");
   const auto calls = [](const std::string& text) {
     const auto list = lowered(text, "sm_90a");
     EXPECT_TRUE(list) << describe(list.error());

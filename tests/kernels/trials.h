@@ -13,7 +13,8 @@ namespace warploom::test {
 inline kernels::KernelConfig config_of(const std::string& family,
                                        const std::map<std::string, int64_t>& fields) {
   kernels::RawConfig raw{family, {}};
-  for (const auto& [name, value] : fields) raw.fields[name] = std::to_string(value);
+  for (const auto& [name, value] : fields)
+    raw.fields[name] = std::to_string(value);
   raw = kernels::migrated(std::move(raw));
   auto config = kernels::config_of(raw, *kernels::config_type(raw.family));
   if (!config) throw std::runtime_error(describe(config.error()));

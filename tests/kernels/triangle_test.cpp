@@ -208,7 +208,8 @@ TEST(Triangle, IsReadAsMuchLessAsThereIsLessOfIt) {
     const auto used = runtime::emulate(*list, buffers, options);
     EXPECT_TRUE(used) << describe(used.error());
     int64_t instructions = 0;
-    for (const auto& line : *used) instructions += line.instructions;
+    for (const auto& line : *used)
+      instructions += line.instructions;
     return instructions;
   };
   Net net;

@@ -9,7 +9,8 @@ namespace warploom::layout {
 namespace {
 size_t count(const std::string& text, std::string_view piece) {
   size_t n = 0;
-  for (size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1)) ++n;
+  for (size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1))
+    ++n;
   return n;
 }
 

@@ -34,7 +34,8 @@ int closed_form_of_conflicts(const TvLayout& registers, const MemoryLayout& memo
   std::vector<uint64_t> phase(all.begin(), all.begin() + lane_bits);
   phase.insert(phase.end(), all.begin() + thread_bits, all.begin() + thread_bits + vector_bits);
   // An element wider than a word touches all of its words.
-  for (int bit = 3; bit < log2(memory.element_bits); ++bit) phase.push_back(uint64_t{1} << bit);
+  for (int bit = 3; bit < log2(memory.element_bits); ++bit)
+    phase.push_back(uint64_t{1} << bit);
   return 1 << (rank_of_rows(phase, 5, 59) -
                rank_of_rows(phase, 5, 5));  // rows count bits: 2^5 bits a word, 2^5 banks
 }

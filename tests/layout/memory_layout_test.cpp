@@ -34,7 +34,8 @@ size_t ways_of(const TvLayout& l, const MemoryLayout& m, const Access& a) {
         words[static_cast<size_t>(b / 4 % 32)].insert(b / 4);
     }
   size_t worst = 1;
-  for (const auto& bank : words) worst = std::max(worst, bank.size());
+  for (const auto& bank : words)
+    worst = std::max(worst, bank.size());
   return worst;
 }
 
@@ -131,7 +132,8 @@ TEST(MemoryLayout, DenseRunsAlongTheGivenDimensionThenTheLast) {
 TEST(MemoryLayout, BytesCoverEverySwizzledOffset) {
   const MemoryLayout m = dense({3, 5}, 1, 32, 0, {3, 4, 3});
   for (int64_t i = 0; i < 3; ++i) {
-    for (int64_t j = 0; j < 5; ++j) EXPECT_LE(m.byte_offset({i, j}) + 4, m.bytes());
+    for (int64_t j = 0; j < 5; ++j)
+      EXPECT_LE(m.byte_offset({i, j}) + 4, m.bytes());
   }
 }
 

@@ -94,7 +94,8 @@ TEST(TvLayout, OperandOfTheTilesOwnShapeIsUnchanged) {
 std::map<Coord, int> hits(const TvLayout& l) {
   std::map<Coord, int> out;
   for (int64_t t = 0; t < l.threads(); ++t) {
-    for (int64_t v = 0; v < l.values(); ++v) ++out[l.coord(t, v)];
+    for (int64_t v = 0; v < l.values(); ++v)
+      ++out[l.coord(t, v)];
   }
   return out;
 }
@@ -114,7 +115,8 @@ RC_GTEST_PROP(TvLayoutProperty, CoalesceKeepsTheMap, ()) {
   const TvLayout c = coalesce(l);
   RC_ASSERT(c.threads() == l.threads() && c.values() == l.values());
   for (int64_t t = 0; t < l.threads(); ++t) {
-    for (int64_t v = 0; v < l.values(); ++v) RC_ASSERT(c.coord(t, v) == l.coord(t, v));
+    for (int64_t v = 0; v < l.values(); ++v)
+      RC_ASSERT(c.coord(t, v) == l.coord(t, v));
   }
 }
 
@@ -145,7 +147,8 @@ RC_GTEST_PROP(TvLayoutProperty, ReductionVisitsWhatItsInputVisits, ()) {
       c[static_cast<size_t>(axis)] = 0;
       want.insert(c);
     }
-    for (int64_t v = 0; v < r->values(); ++v) got.insert(r->coord(t, v));
+    for (int64_t v = 0; v < r->values(); ++v)
+      got.insert(r->coord(t, v));
     RC_ASSERT(want == got);
   }
 }

@@ -83,7 +83,8 @@ TEST(Contractions, BlocksOfScalesAreFactorsAlongOneOfTwoAxes) {
   ASSERT_TRUE(c);
   const auto extents = [&](const std::vector<size_t>& axes) {
     std::vector<int64_t> out;
-    for (const size_t axis : axes) out.push_back(c->nest.axes[axis]);
+    for (const size_t axis : axes)
+      out.push_back(c->nest.axes[axis]);
     return out;
   };
   EXPECT_EQ(extents(c->m), (std::vector<int64_t>{4}));
@@ -91,7 +92,8 @@ TEST(Contractions, BlocksOfScalesAreFactorsAlongOneOfTwoAxes) {
   EXPECT_EQ(extents(c->k), (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(c->channel, c->k[1]);
   ASSERT_EQ(c->scales.size(), 2u);
-  for (const size_t load : c->scales) EXPECT_EQ(c->nest.loads[load].dtype, Dtype::f32);
+  for (const size_t load : c->scales)
+    EXPECT_EQ(c->nest.loads[load].dtype, Dtype::f32);
   EXPECT_TRUE(epilogue_of(*c)) << "the result is rounded as it is stored";
 }
 
@@ -156,7 +158,8 @@ TEST(Triangle, WithinATriangleIsABand) {
   const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})});
   const Contraction c = found(net.with({triangle(net, triangle(net, y, 1, -2), 0, 2)}));
   EXPECT_EQ(c.domain_constraints.size(), 2u);
-  for (const int64_t d : {-3, -2, 0, 2, 3}) EXPECT_EQ(within(c, 50, 50 + d), std::abs(d) <= 2);
+  for (const int64_t d : {-3, -2, 0, 2, 3})
+    EXPECT_EQ(within(c, 50, 50 + d), std::abs(d) <= 2);
 }
 
 TEST(Triangle, BoundsNothingWhereTheProductIsNeededBesides) {
@@ -219,7 +222,8 @@ TEST(Triangle, PartWithinIsThatOfAllTiles) {
       const Contraction c = found(kept({}, upper, diagonal));
       double kept = 0;
       for (int64_t i = 0; i < 130; ++i)
-        for (int64_t j = 0; j < 140; ++j) kept += within(c, i, j);
+        for (int64_t j = 0; j < 140; ++j)
+          kept += within(c, i, j);
       EXPECT_NEAR(part_within(c), kept / (130 * 140), 2e-3);
     }
 }

@@ -43,7 +43,8 @@ std::string to_text(const Affine& coordinate) {
 
 std::string to_text(const Access& access) {
   std::vector<std::string> parts;
-  for (const Affine& c : access.at) parts.push_back(to_text(c));
+  for (const Affine& c : access.at)
+    parts.push_back(to_text(c));
   const std::string padding =
       access.in_bounds ? "" : fmt::format(", padding value {}", access.padding_value);
   return fmt::format("{} {} [{}] at {{{}}}{}", access.name, name_of(access.dtype),
@@ -80,7 +81,8 @@ struct Number {
 
 int64_t value_of(const Affine& coordinate, const Indices& at) {
   int64_t sum = coordinate.begin;
-  for (size_t a = 0; a < at.size(); ++a) sum += coordinate.steps[a] * at[a];
+  for (size_t a = 0; a < at.size(); ++a)
+    sum += coordinate.steps[a] * at[a];
   return sum;
 }
 
@@ -90,7 +92,8 @@ void for_each_index(const Indices& sizes, const std::function<void(const Indices
   for (;;) {
     body(at);
     size_t a = sizes.size();
-    while (a > 0 && ++at[a - 1] == sizes[a - 1]) at[--a] = 0;
+    while (a > 0 && ++at[a - 1] == sizes[a - 1])
+      at[--a] = 0;
     if (a == 0) return;
   }
 }
@@ -187,13 +190,15 @@ class NestInterpreter {
 
   Number apply_op(const Expr& value, const Indices& at) {
     std::array<Number, 3> inputs{};
-    for (size_t i = 0; i < value.operands.size(); ++i) inputs[i] = result(value.operands[i], at);
+    for (size_t i = 0; i < value.operands.size(); ++i)
+      inputs[i] = result(value.operands[i], at);
     return step(value, value.op, inputs[0], inputs[1], inputs[2]);
   }
 
   Number reduce(const Expr& value, const Indices& at) {
     Indices sizes(at.size(), 1);
-    for (const size_t axis : value.axes) sizes[axis] = nest_.axes[axis];
+    for (const size_t axis : value.axes)
+      sizes[axis] = nest_.axes[axis];
     Number sum = Number::of(loopnest::identity_of(value.op));
     for_each_index(sizes, [&](Indices inner) {
       for (size_t a = 0; a < at.size(); ++a)

@@ -272,7 +272,8 @@ TEST(LoopNest, OfAPaddedConvolutionOfAReluReadsZerosOutside) {
   const auto nest = nest_of(n.with(
       {n.add(OpKind::Conv, {x, n.x({2, 2, 3, 3})}, Attributes{{"pads", Ints{1, 1, 1, 1}}})}));
   ASSERT_TRUE(nest);
-  for (const Expr& value : nest->values) EXPECT_NE(value.kind, Expr::Kind::index) << to_text(*nest);
+  for (const Expr& value : nest->values)
+    EXPECT_NE(value.kind, Expr::Kind::index) << to_text(*nest);
 }
 
 TEST(LoopNest, OfPaddingAndCropping) {

@@ -43,8 +43,10 @@ struct Counts {
 
   void print(std::string_view what) const {
     std::string text = fmt::format("{}: {} passed, {} wrong; refused:", what, passed, wrong);
-    for (const auto& [code, count] : refused) text += fmt::format(" {} {}", count, code);
-    for (const auto& [message, count] : why) text += fmt::format("\n    {} x {}", count, message);
+    for (const auto& [code, count] : refused)
+      text += fmt::format(" {} {}", count, code);
+    for (const auto& [message, count] : why)
+      text += fmt::format("\n    {} x {}", count, message);
     std::puts(text.c_str());
   }
 };
@@ -90,7 +92,8 @@ void settle_lists(onnx::ModelProto& model, const fs::path& data) {
 
 std::string operators_of(const onnx::ModelProto& model) {
   std::set<std::string> names;
-  for (const auto& node : model.graph().node()) names.insert(node.op_type());
+  for (const auto& node : model.graph().node())
+    names.insert(node.op_type());
   return names.size() == 1 ? *names.begin() : "several operators";
 }
 
@@ -209,7 +212,8 @@ void run_folder(const fs::path& folder, Counts& counts) {
   std::set<fs::path> cases;
   for (const auto& entry : fs::directory_iterator(folder))
     if (fs::exists(entry.path() / "model.onnx")) cases.insert(entry.path());
-  for (const fs::path& one : cases) run_case(one, counts);
+  for (const fs::path& one : cases)
+    run_case(one, counts);
 }
 
 // docs/onnx.md down to kByHand: what passes, and why the rest does not.
@@ -227,7 +231,8 @@ std::string table_of(const Counts& counts) {
       counts.passed, counts.wrong,
       std::accumulate(counts.refused.begin(), counts.refused.end(), 0,
                       [](int sum, const auto& row) { return sum + row.second; }));
-  for (const auto& [op, count] : counts.operators) text += fmt::format("| {} | {} |\n", op, count);
+  for (const auto& [op, count] : counts.operators)
+    text += fmt::format("| {} | {} |\n", op, count);
   text += "\n| cases | not passed because | for example |\n|---|---|---|\n";
   std::vector<std::pair<std::string, std::set<std::string>>> rows(counts.not_passed.begin(),
                                                                   counts.not_passed.end());

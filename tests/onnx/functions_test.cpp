@@ -13,8 +13,10 @@ std::string function_text(const std::string& name, const std::string& inputs,
                           const std::string& outputs, const std::string& body,
                           const std::string& more = "") {
   std::string text = fmt::format("functions {{ name: \"{}\" domain: \"custom\" ", name);
-  for (const char input : inputs) text += fmt::format("input: \"{}\" ", input);
-  for (const char output : outputs) text += fmt::format("output: \"{}\" ", output);
+  for (const char input : inputs)
+    text += fmt::format("input: \"{}\" ", input);
+  for (const char output : outputs)
+    text += fmt::format("output: \"{}\" ", output);
   return text + more + "opset_import { version: 20 } " + body + "} ";
 }
 

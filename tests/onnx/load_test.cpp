@@ -73,10 +73,13 @@ std::string binary(const std::string& text) {
   for (const auto& node : graph->nodes) {
     auto& made = *g.add_node();
     made.set_op_type(std::string(name_of(node.op)));
-    for (graph::TensorId id : node.inputs) made.add_input(graph->tensor(id).name);
-    for (graph::TensorId id : node.outputs) made.add_output(graph->tensor(id).name);
+    for (graph::TensorId id : node.inputs)
+      made.add_input(graph->tensor(id).name);
+    for (graph::TensorId id : node.outputs)
+      made.add_output(graph->tensor(id).name);
   }
-  for (graph::TensorId id : graph->outputs) g.add_output()->set_name(graph->tensor(id).name);
+  for (graph::TensorId id : graph->outputs)
+    g.add_output()->set_name(graph->tensor(id).name);
   return proto.SerializeAsString();
 }
 
@@ -126,7 +129,8 @@ TEST(Load, ForeignContent) {
   Random random(7);
   for (int i = 0; i < 200; ++i) {
     std::string noise(1 + random.below(2000), ' ');
-    for (char& c : noise) c = static_cast<char>(random.below(256));
+    for (char& c : noise)
+      c = static_cast<char>(random.below(256));
     noise[0] = static_cast<char>(0x80 | random.below(128));
     EXPECT_EQ(code(noise), ErrorCode::kOnnxNotOnnx);
   }
@@ -148,7 +152,8 @@ TEST(Load, TruncatedModels) {
 }
 
 TEST(Load, Opsets) {
-  for (const int opset : {7, 12, 13, 28}) EXPECT_TRUE(parse_onnx(unary("Relu", "", "34", opset)));
+  for (const int opset : {7, 12, 13, 28})
+    EXPECT_TRUE(parse_onnx(unary("Relu", "", "34", opset)));
   EXPECT_EQ(code(unary("Relu", "", "34", 6)), ErrorCode::kOnnxOpset);
   EXPECT_EQ(code(unary("Relu", "", "34", 29)), ErrorCode::kOnnxOpset);
   EXPECT_EQ(code(unary("Relu", "domain: \"com.example\"")), ErrorCode::kOnnxOpset);
@@ -285,7 +290,8 @@ TEST(Load, HugeShapes) {
                  "raw_data: \"abcd\" } output { name: \"y\" }")),
       ErrorCode::kOnnxTooLarge);
   std::string deep;
-  for (int i = 0; i < 20; ++i) deep += "1";
+  for (int i = 0; i < 20; ++i)
+    deep += "1";
   EXPECT_EQ(code(unary("Relu", "", deep)), ErrorCode::kOnnxTooLarge);
 }
 
@@ -361,7 +367,8 @@ TEST(Load, InitializersListedAsInputsAreConstant) {
 
 TEST(Load, DeepNestingIsRefused) {
   std::string text = "a";
-  for (int i = 0; i < 5000; ++i) text = "graph { node { attribute { g { " + text;
+  for (int i = 0; i < 5000; ++i)
+    text = "graph { node { attribute { g { " + text;
   EXPECT_EQ(code("ir_version: 1 " + text), ErrorCode::kOnnxNotOnnx);
   std::string bytes;  // attribute.g inside node inside graph, 3000 times
   for (int i = 0; i < 3000; ++i) {

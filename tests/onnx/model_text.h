@@ -31,8 +31,10 @@ inline std::string node_text(const std::string& op, const std::vector<std::strin
                              const std::vector<std::string>& outputs,
                              const std::string& more = "") {
   std::string text = fmt::format("node {{ op_type: \"{}\" ", op);
-  for (const std::string& input : inputs) text += fmt::format("input: \"{}\" ", input);
-  for (const std::string& output : outputs) text += fmt::format("output: \"{}\" ", output);
+  for (const std::string& input : inputs)
+    text += fmt::format("input: \"{}\" ", input);
+  for (const std::string& output : outputs)
+    text += fmt::format("output: \"{}\" ", output);
   return text + more + " } ";
 }
 
@@ -42,7 +44,8 @@ inline std::string integer_text(const std::string& name, int64_t value) {
 
 inline std::string integers_text(const std::string& name, const std::vector<int64_t>& values) {
   std::string text = fmt::format("attribute {{ name: \"{}\" type: INTS ", name);
-  for (const int64_t value : values) text += fmt::format("ints: {} ", value);
+  for (const int64_t value : values)
+    text += fmt::format("ints: {} ", value);
   return text + "} ";
 }
 
@@ -69,7 +72,8 @@ inline std::vector<double> made_of(const std::string& text,
     return {};
   }
   std::vector<graph::Bytes> bytes;
-  for (const auto& input : inputs) bytes.push_back(std::as_bytes(std::span(input)));
+  for (const auto& input : inputs)
+    bytes.push_back(std::as_bytes(std::span(input)));
   const auto outputs = graph::evaluate(*graph, bytes);
   if (!outputs) {
     ADD_FAILURE() << describe(outputs.error());

@@ -73,7 +73,8 @@ std::vector<std::string> seeds() {
 // Small graphs that were accepted must evaluate without incident, both ways.
 void evaluate_small(const graph::Graph& graph) {
   int64_t elements = 0;
-  for (const auto& tensor : graph.tensors) elements += graph::element_count(tensor.shape);
+  for (const auto& tensor : graph.tensors)
+    elements += graph::element_count(tensor.shape);
   if (elements > 20000) return;
   std::vector<std::vector<std::byte>> bytes;
   for (graph::TensorId id : graph.inputs)
@@ -82,7 +83,8 @@ void evaluate_small(const graph::Graph& graph) {
   const auto fast = graph::evaluate(graph, inputs, 1);
   const auto naive = graph::evaluate_naive(graph, inputs);
   ASSERT_TRUE(fast && naive);
-  for (size_t i = 0; i < fast->size(); ++i) ASSERT_EQ((*fast)[i].size(), (*naive)[i].size());
+  for (size_t i = 0; i < fast->size(); ++i)
+    ASSERT_EQ((*fast)[i].size(), (*naive)[i].size());
 }
 
 TEST(Mutants, NeverCrashAndAreQuick) {

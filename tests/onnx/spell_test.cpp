@@ -28,7 +28,8 @@ std::string spelled(std::string_view expression, Dtype dtype = Dtype::f32) {
 
 int count(const std::string& text, const std::string& part) {
   int found = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
+  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size())
+    ++found;
   return found;
 }
 
@@ -88,7 +89,8 @@ TEST(Spell, ErrorsNameTheColumn) {
       {"conv2d(x[3,4], w[3,4])", "usage 1:8"},
       {"x[3] * q[3]:i64", "onnx-type 1:6"},
   };
-  for (const auto& [text, error] : cases) EXPECT_EQ(spelled(text), error) << text;
+  for (const auto& [text, error] : cases)
+    EXPECT_EQ(spelled(text), error) << text;
 }
 
 TEST(Spell, TheColumnIsShownInItsLine) {
@@ -224,13 +226,15 @@ TEST(Spell, EveryExampleOfTheCatalogueIsAModel) {
 
 TEST(Spell, ManyConstantsBesideEachOtherAreNotDeep) {
   std::string text = "sum(x[4]";
-  for (int i = 0; i < 300; ++i) text += ", 1";
+  for (int i = 0; i < 300; ++i)
+    text += ", 1";
   EXPECT_TRUE(spell_onnx(text + ")", "m", Dtype::f32));
 }
 
 TEST(Spell, DeepNestingIsRefused) {
   std::string text;
-  for (int i = 0; i < 5000; ++i) text += "relu(";
+  for (int i = 0; i < 5000; ++i)
+    text += "relu(";
   EXPECT_EQ(spelled(text).substr(0, 5), "usage");
 }
 }  // namespace

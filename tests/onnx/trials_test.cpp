@@ -45,7 +45,8 @@ TEST(Trials, IndicesOf32BitsAreCastAndGathered) {
   const graph::Graph graph = trial("int32_ids_cast");
   std::vector<double> table(24);
   std::vector<double> ids = {0, 5, 2, 1, 1, 3};
-  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<double>(i);
+  for (size_t i = 0; i < table.size(); ++i)
+    table[i] = static_cast<double>(i);
   const std::vector<double> rows = made(graph, {table, ids});
   ASSERT_EQ(rows.size(), 24U);
   for (size_t i = 0; i < rows.size(); ++i)
@@ -79,11 +80,13 @@ TEST(Trials, OthersLoadAndHaveNumbersForOutputs) {
     for (const graph::TensorId id : graph.inputs) {
       const graph::Tensor& tensor = graph.tensor(id);
       inputs.emplace_back(static_cast<size_t>(graph::element_count(tensor.shape)));
-      for (double& one : inputs.back()) one = is_float(tensor.dtype) ? random.uniform() + 1 : 1;
+      for (double& one : inputs.back())
+        one = is_float(tensor.dtype) ? random.uniform() + 1 : 1;
     }
     const std::vector<double> y = made(graph, inputs);
     EXPECT_EQ(std::ssize(y), graph::element_count(graph.tensor(graph.outputs[0]).shape)) << name;
-    for (const double one : y) EXPECT_TRUE(std::isfinite(one)) << name;
+    for (const double one : y)
+      EXPECT_TRUE(std::isfinite(one)) << name;
   }
 }
 }  // namespace

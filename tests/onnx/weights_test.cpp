@@ -41,7 +41,8 @@ TEST_F(Weights, AreInputsOfTheOpenModel) {
   EXPECT_EQ(open->graph.inputs.size(), 4);
   EXPECT_EQ(open->weights.size(), 3);
   EXPECT_TRUE(open->weights.contains("b"));
-  for (const auto id : open->graph.inputs) EXPECT_FALSE(open->graph.tensor(id).constant);
+  for (const auto id : open->graph.inputs)
+    EXPECT_FALSE(open->graph.tensor(id).constant);
 }
 
 TEST_F(Weights, ThatAreCarriedLeaveTheOutlineAndOthersStay) {

@@ -48,7 +48,8 @@ std::vector<std::set<std::string>> live_at(const LaunchList& list) {
           return contains(list.kernels[k].args, workspace.name, &Argument::buffer);
         };
         if (!names(from) || !names(to)) continue;
-        for (size_t k = from; k <= to; ++k) live[k].insert(workspace.name);
+        for (size_t k = from; k <= to; ++k)
+          live[k].insert(workspace.name);
       }
   return live;
 }
@@ -86,7 +87,8 @@ int64_t first_fit_bytes(const LaunchList& list) {
       place->bytes = std::max(place->bytes, spec->bytes());
       place->holds = arg.buffer;
     }
-  for (const Place& place : places) apart += round_up(place.bytes, kWorkspaceAlignment);
+  for (const Place& place : places)
+    apart += round_up(place.bytes, kWorkspaceAlignment);
   for (const BufferSpec& spec : list.workspaces)
     if (!placed.contains(spec.name)) apart += round_up(spec.bytes(), kWorkspaceAlignment);
   return apart;
@@ -145,7 +147,8 @@ TEST(MemoryPlan, IsTheOneOfTheHeadersExample) {
   const MemoryPlan plan = memory_plan(list);
   EXPECT_EQ(plan.arena_bytes, 2048);
   std::map<std::string, int64_t> offsets;
-  for (const PlacedBuffer& placed : plan.buffers) offsets[placed.name] = placed.offset;
+  for (const PlacedBuffer& placed : plan.buffers)
+    offsets[placed.name] = placed.offset;
   EXPECT_EQ(offsets,
             (std::map<std::string, int64_t>{{"a", 0}, {"b", 1024}, {"c", 0}, {"d", 1024}}));
 }

@@ -53,7 +53,8 @@ Graph random_graph(uint64_t seed) {
   for (int i = 0; i < 3; ++i)
     values.push_back({b.input(fmt::format("in{}", i), Dtype::f64, {4, 6}), {4, 6}});
   std::vector<double> weights(24);
-  for (double& weight : weights) weight = random.normal();
+  for (double& weight : weights)
+    weight = random.normal();
   values.push_back({b.constant("weights", Dtype::f64, {4, 6}, weights), {4, 6}});
   std::set<TensorId> read;
   const auto pick = [&](const graph::Shape& shape) {
@@ -116,9 +117,11 @@ using Named = std::map<std::string, std::vector<double>>;
 std::vector<std::vector<double>> evaluated(
     const Graph& graph, const std::function<std::vector<double>(TensorId)>& value) {
   std::vector<std::vector<double>> inputs;
-  for (const TensorId id : graph.inputs) inputs.push_back(value(id));
+  for (const TensorId id : graph.inputs)
+    inputs.push_back(value(id));
   std::vector<graph::Bytes> bytes;
-  for (const auto& input : inputs) bytes.push_back(std::as_bytes(std::span(input)));
+  for (const auto& input : inputs)
+    bytes.push_back(std::as_bytes(std::span(input)));
   return *graph::evaluate(graph, bytes, 1);
 }
 
@@ -135,7 +138,8 @@ TEST_P(Partitions, ComputeRegionByRegionWhatTheWholeComputes) {
     Random random(seed, whole.tensor(id).name);
     auto& values = known[whole.tensor(id).name];
     values.resize(24);
-    for (double& value : values) value = random.normal();
+    for (double& value : values)
+      value = random.normal();
   }
   const auto expected =
       evaluated(whole, [&](TensorId id) { return known.at(whole.tensor(id).name); });
@@ -383,7 +387,8 @@ struct Chain {
 Chain chain_of_four() {
   graph::Builder b("chain");
   TensorId x = b.input("x", Dtype::f32, {64});
-  for (int i = 0; i < 4; ++i) x = b.add(OpKind::Tanh, {x});
+  for (int i = 0; i < 4; ++i)
+    x = b.add(OpKind::Tanh, {x});
   b.output(x);
   Chain chain{*b.finish(), {}, {}};
   chain.parts = *partition(chain.graph, [](const Graph& region) -> std::optional<int> {
@@ -434,7 +439,8 @@ TEST(Link, WorkspacesWhoseLivesDoNotMeetShareTheArena) {
   EXPECT_EQ(list.workspaces.size(), 3u);
   EXPECT_EQ(memory_plan(list).arena_bytes, 2 * 64 * 4);
   ASSERT_EQ(list.kernels.size(), 4u);
-  for (const Kernel& kernel : list.kernels) EXPECT_NE(kernel.args[0].buffer, kernel.args[1].buffer);
+  for (const Kernel& kernel : list.kernels)
+    EXPECT_NE(kernel.args[0].buffer, kernel.args[1].buffer);
   EXPECT_EQ(list.kernels[0].args[0].buffer, "x");
   EXPECT_EQ(list.kernels[3].args[1].buffer, list.outputs[0].name);
 }

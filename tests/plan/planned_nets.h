@@ -56,7 +56,8 @@ inline graph::Graph doubling_chain(int steps, Dtype dtype = Dtype::f32) {
   using graph::OpKind;
   graph::Builder b("doubling");
   graph::TensorId x = b.input("x", dtype, {64});
-  for (int i = 0; i < steps; ++i) x = b.add(OpKind::Add, {b.add(OpKind::Mul, {x, x}), x});
+  for (int i = 0; i < steps; ++i)
+    x = b.add(OpKind::Add, {b.add(OpKind::Mul, {x, x}), x});
   b.output(x);
   return *graph::decompose(*b.finish());
 }
@@ -81,7 +82,8 @@ inline graph::Graph deep_chain(int operators) {
   using graph::OpKind;
   graph::Builder b("deep");
   graph::TensorId x = b.input("x", Dtype::f32, {64});
-  for (int i = 0; i < operators; ++i) x = b.add(i % 2 ? OpKind::Tanh : OpKind::Abs, {x});
+  for (int i = 0; i < operators; ++i)
+    x = b.add(i % 2 ? OpKind::Tanh : OpKind::Abs, {x});
   b.output(x);
   return *graph::decompose(*b.finish());
 }

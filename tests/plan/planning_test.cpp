@@ -119,7 +119,8 @@ TEST(Planning, CommonSubexpressionsArePlannedOnce) {
   ASSERT_TRUE(parts) << describe(parts.error());
   int convolutions = 0;
   for (const Region& region : parts->regions)
-    for (const auto& node : region.graph.nodes) convolutions += node.op == graph::OpKind::Conv;
+    for (const auto& node : region.graph.nodes)
+      convolutions += node.op == graph::OpKind::Conv;
   EXPECT_EQ(convolutions, 1);
 }
 

@@ -72,7 +72,8 @@ TEST(Prepare, IsNothingWhereNothingIsConstantOrNothingIsKnown) {
   EXPECT_TRUE(list.prepare.empty());
   list = split_gemm();
   for (Kernel& kernel : list.kernels)
-    for (Argument& argument : kernel.args) argument.written = false;
+    for (Argument& argument : kernel.args)
+      argument.written = false;
   mark_prepare(list);
   EXPECT_TRUE(list.prepare.empty());
 }
@@ -205,14 +206,17 @@ TEST_P(Preparations, LeaveCallsWhatTheyWouldHaveComputed) {
   Memory session(plan);
   session.write("w", 11);
   session.write("v", 12);
-  for (const size_t k : list.prepare) run(list, k, session);
+  for (const size_t k : list.prepare)
+    run(list, k, session);
   for (const uint64_t x : {1, 2, 3}) {
     Memory fresh(apart);
     for (const auto& [name, value] : {std::pair("x", x), {"w", 11}, {"v", 12}})
       fresh.write(name, value);
-    for (size_t k = 0; k < list.kernels.size(); ++k) run(list, k, fresh);
+    for (size_t k = 0; k < list.kernels.size(); ++k)
+      run(list, k, fresh);
     session.write("x", x);
-    for (const size_t k : called_kernels(list)) run(list, k, session);
+    for (const size_t k : called_kernels(list))
+      run(list, k, session);
     EXPECT_EQ(session.read("y"), fresh.read("y")) << to_json(list).dump(1);
   }
 }

@@ -65,7 +65,8 @@ TEST(Page, ValuesOfOtherKindsAreNoFigures) {
 TEST(Page, NamesAreNoMarkup) {
   const std::string hostile = "<img src=x onerror=alert(1)>\"'&";
   json plan = old_plan();
-  for (const char* key : {"summary", "device", "target", "reference"}) plan[key] = hostile;
+  for (const char* key : {"summary", "device", "target", "reference"})
+    plan[key] = hostile;
   plan["launch_list"]["kernels"] = {{{"name", hostile}, {"source", hostile}}};
   Facts facts{.title = hostile, .headline = hostile, .version = hostile, .plan = plan};
   facts.notes.push_back(hostile);

@@ -155,7 +155,8 @@ TEST_F(ForeignText, OfMacrosWithoutEndIsRefused) {
   for (int i = 1; i < 12; ++i) {
     const std::string last = "A" + std::to_string(i - 1) + " ";
     source += "#define A" + std::to_string(i);
-    for (int copy = 0; copy < 10; ++copy) source += " " + last;
+    for (int copy = 0; copy < 10; ++copy)
+      source += " " + last;
     source += "\n";
   }
   const auto image = compiled(source + "A11\n", std::chrono::seconds(20));

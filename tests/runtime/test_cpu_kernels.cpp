@@ -45,7 +45,8 @@ TEST_F(CpuKernels, CompileAndRun) {
   ASSERT_OK(device->upload(*bx, x.data(), 4000));
   ASSERT_OK(run(*device, *kernels, {{"x", *bx}, {"y", *by}}));
   ASSERT_OK(device->download(*by, y.data(), 4000));
-  for (size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], 2 * x[i]);
+  for (size_t i = 0; i < 1000; ++i)
+    ASSERT_EQ(y[i], 2 * x[i]);
 }
 
 TEST_F(CpuKernels, ComeFromTheCacheTheSecondTime) {
@@ -212,7 +213,8 @@ TEST(CpuExecutor, FillsWithAWordToTheLastByte) {
   const auto buffer = (*device)->allocate(600001);
   ASSERT_OK((*device)->fill(*buffer, 0x04030201u));
   const auto* bytes = static_cast<const unsigned char*>(buffer->address());
-  for (size_t i = 0; i < 600001; ++i) ASSERT_EQ(bytes[i], i % 4 + 1);
+  for (size_t i = 0; i < 600001; ++i)
+    ASSERT_EQ(bytes[i], i % 4 + 1);
 }
 
 TEST(CpuExecutor, DescribesTheMachine) {

@@ -15,7 +15,8 @@ TEST(Pool, RunsEveryTaskOnce) {
   for (const int64_t count : {0, 1, 2, 3, 100, 9999}) {
     std::vector<std::atomic<int>> runs(static_cast<size_t>(count));
     pool.run(count, [&](int64_t task, int) { ++runs[static_cast<size_t>(task)]; });
-    for (const auto& r : runs) ASSERT_EQ(r, 1);
+    for (const auto& r : runs)
+      ASSERT_EQ(r, 1);
   }
 }
 

@@ -57,7 +57,8 @@ TEST_F(Gpu, FillsSlicesToTheLastByte) {
   ASSERT_OK(device->fill(whole.slice(4, 21), 0x04030201u));
   std::vector<unsigned char> bytes(64);
   ASSERT_OK(device->download(whole, bytes.data(), 64));
-  for (size_t i = 0; i < 64; ++i) ASSERT_EQ(bytes[i], i >= 4 && i < 25 ? i % 4 + 1 : 0u) << i;
+  for (size_t i = 0; i < 64; ++i)
+    ASSERT_EQ(bytes[i], i >= 4 && i < 25 ? i % 4 + 1 : 0u) << i;
 }
 
 TEST_F(Gpu, RunsAKernel) {
@@ -75,7 +76,8 @@ TEST_F(Gpu, RunsAKernel) {
   ASSERT_OK(device->upload(bx, x.data(), 4000));
   ASSERT_OK(run(*device, *kernels, {{"x", bx}, {"y", by}}));
   ASSERT_OK(device->download(by, y.data(), 4000));
-  for (size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], 2 * x[i]);
+  for (size_t i = 0; i < 1000; ++i)
+    ASSERT_EQ(y[i], 2 * x[i]);
 }
 
 TEST_F(Gpu, CopiesBoxesByTensorMapInClusters) {

@@ -122,7 +122,8 @@ TEST(Noise, OfAGpuTheCoresSayNothing) {
 
 TEST(Spread, IsTheMiddleOverTheMedianAndUnknownOfAFew) {
   std::vector<double> samples;
-  for (int i = 0; i <= 100; ++i) samples.push_back(100 + i);
+  for (int i = 0; i <= 100; ++i)
+    samples.push_back(100 + i);
   EXPECT_NEAR(*spread_of(samples), 80.0 / 150, 1e-9);
   EXPECT_FALSE(spread_of(std::span(samples).first(4)));
 }
@@ -132,7 +133,8 @@ std::vector<double> all_medians(const std::vector<double>& values) {
   std::vector<double> medians;
   for (int n = 0; n < 3125; ++n) {
     std::vector<double> drawn;
-    for (int place = 1; place < 3125; place *= 5) drawn.push_back(values[n / place % 5]);
+    for (int place = 1; place < 3125; place *= 5)
+      drawn.push_back(values[n / place % 5]);
     medians.push_back(wl::median_of(drawn));
   }
   std::ranges::sort(medians);

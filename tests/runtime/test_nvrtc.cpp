@@ -172,7 +172,8 @@ TEST(CompileRequest, ThatIsNotOneIsRefused) {
   std::string words[] = {"program", "__compile", "sm_90a", "-I",
                          "headers", "-o",        "image",  "no such source"};
   std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
+  for (std::string& word : words)
+    argv.push_back(word.data());
   for (const int argc : {3, 8}) {
     int status = 0;
     EXPECT_TRUE(compiler_main(argc, argv.data(), &status));

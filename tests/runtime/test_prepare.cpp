@@ -24,7 +24,8 @@ class Prepare : public ::testing::Test {
     auto loaded = device->load(list, *binary);
     ASSERT_OK(loaded);
     sum = std::move(*loaded);
-    for (const char* name : {"x", "w", "y"}) buffers[name] = *device->allocate(4000);
+    for (const char* name : {"x", "w", "y"})
+      buffers[name] = *device->allocate(4000);
     set("x", 1);
     set("w", 10);
   }

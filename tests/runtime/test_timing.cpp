@@ -94,7 +94,8 @@ TEST(MedianInterval, IsTheValueWhereAllAreEqual) {
 TEST(MedianInterval, NarrowsWithMoreSamples) {
   Random random(7);
   std::vector<double> values;
-  for (int i = 0; i < 1000; ++i) values.push_back(100 + random.normal());
+  for (int i = 0; i < 1000; ++i)
+    values.push_back(100 + random.normal());
   const Interval few = median_interval(std::span(values).first(20));
   const Interval many = median_interval(values);
   EXPECT_LT(many.high_us - many.low_us, few.high_us - few.low_us);

@@ -126,23 +126,28 @@ TEST(Units, FurtherCompilersTakeTheTurnsThatAreFreeAndGiveThemBack) {
   if (!find_cpu_compiler()) GTEST_SKIP() << "no C++ compiler here";
   const OwnCache cache;
   LaunchList list = list_of(3);
-  for (Kernel& kernel : list.kernels) kernel.source += "#define OWN\n";  // one unit each
+  for (Kernel& kernel : list.kernels)
+    kernel.source += "#define OWN\n";  // one unit each
   for (const int free : {0, 1, 5}) {
     Turns turns(free);
-    for (Kernel& kernel : list.kernels) kernel.source += fmt::format("// {}\n", free);
+    for (Kernel& kernel : list.kernels)
+      kernel.source += fmt::format("// {}\n", free);
     ASSERT_OK(compile(list, {.turns = &turns}));
-    for (int i = 0; i < free; ++i) EXPECT_TRUE(turns.try_acquire());
+    for (int i = 0; i < free; ++i)
+      EXPECT_TRUE(turns.try_acquire());
     EXPECT_FALSE(turns.try_acquire());
   }
 }
 
 TEST(Units, AreAsLongAsOneAnother) {
   LaunchList list = list_of(8);
-  for (Kernel& kernel : list.kernels) kernel.source += "// " + std::string(10'000, 'x') + "\n";
+  for (Kernel& kernel : list.kernels)
+    kernel.source += "// " + std::string(10'000, 'x') + "\n";
   const std::vector<Unit> units = units_of(list);
   ASSERT_GT(units.size(), 1U);
   std::vector<size_t> lengths;
-  for (const Unit& unit : units) lengths.push_back(unit.text.size());
+  for (const Unit& unit : units)
+    lengths.push_back(unit.text.size());
   EXPECT_LT(std::ranges::max(lengths), 2 * std::ranges::min(lengths));
 }
 
@@ -151,7 +156,8 @@ TEST(Units, HoldEveryKernelOnce) {
   list.kernels.push_back(list.kernels[7]);  // one text, two launches
   std::set<size_t> seen;
   for (const Unit& unit : units_of(list))
-    for (const size_t kernel : unit.kernels) EXPECT_TRUE(seen.insert(kernel).second);
+    for (const size_t kernel : unit.kernels)
+      EXPECT_TRUE(seen.insert(kernel).second);
   EXPECT_EQ(seen.size(), list.kernels.size());
 }
 

@@ -32,8 +32,10 @@ inline
     using F = FakeConfig::Field;
     kernels::Values bodies;
     kernels::Values variants;
-    for (size_t i = 0; i < bodies_.size(); ++i) bodies.push_back(static_cast<int64_t>(i));
-    for (int64_t i = 0; i < variants_; ++i) variants.push_back(i);
+    for (size_t i = 0; i < bodies_.size(); ++i)
+      bodies.push_back(static_cast<int64_t>(i));
+    for (int64_t i = 0; i < variants_; ++i)
+      variants.push_back(i);
     return {"fake",
             {kernels::offered<FakeConfig>(F::body, bodies),
              kernels::offered<FakeConfig>(F::variant, variants)}};

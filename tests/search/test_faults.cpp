@@ -187,7 +187,8 @@ TEST_F(Faults, SoakGrowsNothingAndLeavesNothingBehind) {
         if (child.evaluator) now.evaluator = resident(std::to_string(child.process));
         zombies += child.state == 'Z' && child.evaluator;
       }
-      for ([[maybe_unused]] const auto& file : fs::directory_iterator("/proc/self/fd")) ++now.files;
+      for ([[maybe_unused]] const auto& file : fs::directory_iterator("/proc/self/fd"))
+        ++now.files;
       samples.push_back(now);
     };
     const auto outcome = tune(task_of(family), running);
@@ -197,7 +198,8 @@ TEST_F(Faults, SoakGrowsNothingAndLeavesNothingBehind) {
     const auto growth = [&](double Sample::* what) {
       const auto most = [&](size_t from, size_t to) {
         double out = 0;
-        for (size_t i = from; i < to; ++i) out = std::max(out, samples[i].*what);
+        for (size_t i = from; i < to; ++i)
+          out = std::max(out, samples[i].*what);
         return out;
       };
       return most(samples.size() / 2, samples.size()) / most(0, samples.size() / 2) - 1;

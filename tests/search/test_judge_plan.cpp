@@ -67,14 +67,16 @@ TEST(Plan, ScansLongLinesInParts) {
   }
   std::vector<float> in(2 * 6144);
   std::vector<float> out(in.size());
-  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i % 7) - 2.5f;
+  for (size_t i = 0; i < in.size(); ++i)
+    in[i] = static_cast<float>(i % 7) - 2.5f;
   const auto expected = *graph::evaluate(given, std::vector{std::as_bytes(std::span(in))});
   const LaunchList list = link(graph, parts, lists);
   const auto ran =
       runtime::emulate(list, {{"x", std::as_writable_bytes(std::span(in))},
                               {list.outputs[0].name, std::as_writable_bytes(std::span(out))}});
   ASSERT_TRUE(ran) << describe(ran.error());
-  for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], expected[0][i], 1e-2) << i;
+  for (size_t i = 0; i < out.size(); ++i)
+    ASSERT_NEAR(out[i], expected[0][i], 1e-2) << i;
 }
 
 // relu(x) is an output and is read by its exp, an output, too: one region makes both.

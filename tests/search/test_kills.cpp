@@ -237,7 +237,8 @@ int differing(const std::vector<archive::Candidate>& some,
     return std::tuple(row.schedule, row.stage, row.error_code, row.median_us, row.parents);
   };
   int count = 0;
-  for (size_t i = 0; i < some.size(); ++i) count += what(some[i]) != what(others[i]);
+  for (size_t i = 0; i < some.size(); ++i)
+    count += what(some[i]) != what(others[i]);
   return count;
 }
 

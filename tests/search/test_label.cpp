@@ -22,7 +22,8 @@ struct Case {
     whole = given;
     region.graph = given;
     region.graph.name = "MatMul+Relu";
-    for (const graph::Tensor& tensor : given.tensors) region.tensors.push_back(tensor.name);
+    for (const graph::Tensor& tensor : given.tensors)
+      region.tensors.push_back(tensor.name);
   }
 };
 
@@ -50,7 +51,8 @@ TEST(Label, CountsAnOperatorOfWhichNothingIsLeftWithThoseThatReadIt) {
 
 TEST(Label, OfAStepThatTheModelDoesNotHaveIsTheRegionsOwnName) {
   Case inner;
-  for (std::string& name : inner.region.tensors) name = "inner/" + name;
+  for (std::string& name : inner.region.tensors)
+    name = "inner/" + name;
   EXPECT_EQ(label_of(inner.given, inner.whole, inner.region), "MatMul+Relu");
 }
 }  // namespace

@@ -113,7 +113,8 @@ struct Costs {
 json figures_of(const Case& one, const kernels::Work& work, const Costs& costs) {
   // The first finds no references yet, and is counted in the mean.
   double sum = 0;
-  for (const double ms : costs.added) sum += ms;
+  for (const double ms : costs.added)
+    sum += ms;
   return {{"problem", one.name},
           {"megabytes", rounded(work.bytes / 1e6)},
           {"operations", work.flops},

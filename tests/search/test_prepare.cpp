@@ -104,7 +104,8 @@ TEST(Prepared, PackingOfWeightsLeavesTheCall) {
     // Of some configs synthesis has fewer solutions than they ask for.
     SearchStrategy strategy(every, Strategy::enumerate, 1);
     std::optional<kernels::KernelConfig> config = strategy.next();
-    while (config && !every.build(*config)) config = strategy.next();
+    while (config && !every.build(*config))
+      config = strategy.next();
     if (!config) continue;
     const auto list = every.build(*config);
     const auto constant = once.build(*config);

@@ -46,7 +46,8 @@ graph::Graph convolution() {
 
 std::vector<std::string> families_of(SearchStrategy& strategy, size_t count) {
   std::vector<std::string> out;
-  while (out.size() < count) out.push_back(strategy.next()->family());
+  while (out.size() < count)
+    out.push_back(strategy.next()->family());
   return out;
 }
 
@@ -71,7 +72,8 @@ TEST(SearchStrategy, EnumerationGoesThroughAllByGuess) {
   const Task task = task_of(family);
   SearchStrategy strategy(task.space, Strategy::enumerate, 1);
   std::vector<std::string> all;
-  while (const auto next = strategy.next()) all.push_back(next->text());
+  while (const auto next = strategy.next())
+    all.push_back(next->text());
   ASSERT_EQ(all.size(), 6u);
   EXPECT_EQ(all[0], "fake body=0 variant=0");
   EXPECT_EQ(all[1], "fake body=1 variant=0");
@@ -81,10 +83,12 @@ TEST(SearchStrategy, BeamChangesOneFieldOfTheBest) {
   const FakeFamily family({"right", "slow", "zeros", "nan"}, 200);
   const Task task = task_of(family);
   SearchStrategy strategy(task.space, Strategy::beam, 1);
-  for (int i = 0; i < 8; ++i) strategy.next();
+  for (int i = 0; i < 8; ++i)
+    strategy.next();
   strategy.learn(FakeConfig{.body = 1, .variant = 150}, 5);
   std::optional<kernels::KernelConfig> next;
-  do next = strategy.next();
+  do
+    next = strategy.next();
   while (next && strategy.parents_of(next->text()).empty());
   ASSERT_TRUE(next);
   EXPECT_EQ(strategy.parents_of(next->text()), std::vector<std::string>{"fake body=1 variant=150"});
@@ -127,9 +131,11 @@ TEST(SearchStrategy, BeamStartsFromWhatTheCostModelFindsBest) {
   SearchStrategy beam(space, Strategy::beam, 1);
   SearchStrategy random(space, Strategy::random, 1);
   const int asked = built;
-  for (size_t i = 0; i < space.families.size(); ++i) (void)beam.next();
+  for (size_t i = 0; i < space.families.size(); ++i)
+    (void)beam.next();
   double best_of_random = HUGE_VAL;
-  for (int i = 0; i < 60; ++i) best_of_random = std::min(best_of_random, predicted(*random.next()));
+  for (int i = 0; i < 60; ++i)
+    best_of_random = std::min(best_of_random, predicted(*random.next()));
   EXPECT_LT(predicted(*beam.next()), best_of_random);
   EXPECT_LT(asked, 1500);
   RecordProperty("schedules_modelled", asked);
@@ -167,7 +173,8 @@ TEST(SearchStrategy, AFamilyThatIsWrongComesAfterTheOthers) {
     else
       strategy.learn(next, 100);
   }
-  for (const std::string& family : families_of(strategy, 30)) EXPECT_NE(family, wrong);
+  for (const std::string& family : families_of(strategy, 30))
+    EXPECT_NE(family, wrong);
 }
 
 TEST(SearchStrategy, AFamilyThatIsWrongIsStillThereWhereNoOtherIs) {
@@ -185,7 +192,8 @@ TEST(SearchStrategy, AFamilyWhoseConfigsAreRightAgainStepsForward) {
   const SearchSpace space = space_of(matmul(Dtype::f32, 512), Track::fp32, "sm_90a");
   SearchStrategy strategy(space, Strategy::beam, 1);
   std::vector<kernels::KernelConfig> leads;
-  for (size_t i = 0; i < space.families.size(); ++i) leads.push_back(*strategy.next());
+  for (size_t i = 0; i < space.families.size(); ++i)
+    leads.push_back(*strategy.next());
   strategy.refuse(leads[1], true);
   strategy.learn(leads[1], 10);
   const auto next = families_of(strategy, 150);

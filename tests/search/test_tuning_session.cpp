@@ -70,7 +70,8 @@ TEST_F(TuningSessionTest, FindsTheRightOneAndRefusesTheOthersByCode) {
   EXPECT_FALSE(outcome->list.kernels.empty());
   std::map<std::string, std::string> codes;
   const auto rows = recorded();
-  for (const auto& row : rows) codes[row.schedule] = row.error_code;
+  for (const auto& row : rows)
+    codes[row.schedule] = row.error_code;
   EXPECT_EQ(codes.at("fake body=0 variant=0"), "candidate-wrong");
   EXPECT_EQ(codes.at("fake body=2 variant=0"), "candidate-crashed");
   EXPECT_EQ(codes.at("fake body=4 variant=0"), "candidate-wrote-input");

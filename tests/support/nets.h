@@ -37,7 +37,8 @@ struct Net : graph::Builder {
   }
 
   graph::Graph with(const std::vector<graph::TensorId>& outputs) {
-    for (const graph::TensorId id : outputs) output(id);
+    for (const graph::TensorId id : outputs)
+      output(id);
     const auto graph = graph::decompose(*finish());
     EXPECT_TRUE(graph.has_value()) << describe(graph.error());
     return *graph;

@@ -33,7 +33,8 @@ inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
     return out;
   };
   std::vector<int64_t> swapped;
-  for (size_t i = 0; i < s.batch.size(); ++i) swapped.push_back(static_cast<int64_t>(i));
+  for (size_t i = 0; i < s.batch.size(); ++i)
+    swapped.push_back(static_cast<int64_t>(i));
   swapped.push_back(static_cast<int64_t>(s.batch.size()) + 1);
   swapped.push_back(static_cast<int64_t>(s.batch.size()));
   auto x = b.input("x", dtype, s.transpose_a ? shape(s.k, s.m) : shape(s.m, s.k));

@@ -131,7 +131,8 @@ TEST(Packing, ThreadsThatHoldCopiesShareTheirPlace) {
   const Solution solution = best(program);
   EXPECT_EQ(solution.choices.at(program.body[0].id).vector, 8);  // rows of a lane, of 64 on 8 lanes
   const auto at = offsets(solution, S, s);
-  for (size_t t = 0; t < 32; ++t) EXPECT_EQ(at[t][0], static_cast<int64_t>(t / 4 * 8));
+  for (size_t t = 0; t < 32; ++t)
+    EXPECT_EQ(at[t][0], static_cast<int64_t>(t / 4 * 8));
   EXPECT_EQ(solution.prepacked.at(S).elements(), 64 * 8);
 }
 

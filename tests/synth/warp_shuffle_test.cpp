@@ -92,7 +92,8 @@ TEST(WarpShufflePlan, OfReplicasTheNearestIsRead) {
   const auto exchange = warp_shuffle_plan(from, to, 32);
   ASSERT_TRUE(exchange.has_value());
   expect_right(from, to, *exchange);
-  for (size_t bit = 2; bit < 5; ++bit) EXPECT_EQ(exchange->lane_of_thread[bit], 1 << bit);
+  for (size_t bit = 2; bit < 5; ++bit)
+    EXPECT_EQ(exchange->lane_of_thread[bit], 1 << bit);
 }
 }  // namespace
 }  // namespace warploom::synth

@@ -23,13 +23,15 @@ class Arrays {
       Array& array = arrays_[tensor.name];
       array.dtype = tensor.dtype;
       array.bytes.resize(static_cast<size_t>(bytes_of(tensor.dtype, last + 1)));
-      for (int64_t i = 0; i <= last; ++i) set(tensor.name, static_cast<size_t>(i), random.normal());
+      for (int64_t i = 0; i <= last; ++i)
+        set(tensor.name, static_cast<size_t>(i), random.normal());
     }
   }
 
   Buffers buffers() {
     Buffers result;
-    for (auto& [name, array] : arrays_) result[name] = array.bytes;
+    for (auto& [name, array] : arrays_)
+      result[name] = array.bytes;
     return result;
   }
 
@@ -252,8 +254,10 @@ inline double softmax_error(int64_t rows, int64_t columns, const Arrays& arrays)
     const auto at = [&](int64_t j) { return static_cast<size_t>(i * columns + j); };
     double top = -INFINITY;
     double sum = 0;
-    for (int64_t j = 0; j < columns; ++j) top = std::fmax(top, arrays.get("X", at(j)));
-    for (int64_t j = 0; j < columns; ++j) sum += std::exp(arrays.get("X", at(j)) - top);
+    for (int64_t j = 0; j < columns; ++j)
+      top = std::fmax(top, arrays.get("X", at(j)));
+    for (int64_t j = 0; j < columns; ++j)
+      sum += std::exp(arrays.get("X", at(j)) - top);
     for (int64_t j = 0; j < columns; ++j) {
       const double difference =
           std::fabs(arrays.get("Y", at(j)) - std::exp(arrays.get("X", at(j)) - top) / sum);

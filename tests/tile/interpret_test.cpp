@@ -27,7 +27,8 @@ TEST(Interpret, RowwiseProgramScalesEveryRow) {
   Arrays arrays(program);
   const Status status = interpret(program, arrays.buffers());
   ASSERT_TRUE(status) << report(status);
-  for (size_t i = 0; i < 5 * 33; ++i) EXPECT_EQ(arrays.get("Y", i), 2 * arrays.get("X", i));
+  for (size_t i = 0; i < 5 * 33; ++i)
+    EXPECT_EQ(arrays.get("Y", i), 2 * arrays.get("X", i));
 }
 
 double run_matmul(const Program& program, const MatmulShape& shape, uint64_t seed = 1) {
@@ -178,7 +179,8 @@ TEST(Interpret, SteppedTilesTakeEverySoManyThElement) {
   ASSERT_TRUE(status) << report(status);
   const double expected[] = {7, arrays.get("X", 8),  arrays.get("X", 11), 7,
                              7, arrays.get("X", 22), arrays.get("X", 25), 7};
-  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(arrays.get("Y", i), expected[i]) << i;
+  for (size_t i = 0; i < 8; ++i)
+    EXPECT_EQ(arrays.get("Y", i), expected[i]) << i;
   EXPECT_EQ(arrays.get("Z", 1), expected[5]);
   EXPECT_EQ(arrays.get("Z", 5), expected[6]);
 }
@@ -194,7 +196,8 @@ TEST(Interpret, CoordinatesBelowZeroCountFromTheEnd) {
   const Program program = b.finish();
   Arrays arrays(program);
   const double indices[] = {-1, -4, -5};  // the last lies before the first row
-  for (size_t i = 0; i < 3; ++i) arrays.set("rows", i, indices[i]);
+  for (size_t i = 0; i < 3; ++i)
+    arrays.set("rows", i, indices[i]);
   const Status status = interpret(program, arrays.buffers());
   ASSERT_TRUE(status) << report(status);
   EXPECT_EQ(arrays.get("Y", 0), arrays.get("X", 3));
@@ -215,7 +218,8 @@ TEST(Interpret, GatheredRowsAreReadWhereTheIndicesPointAndElseFilled) {
   const Program program = b.finish();
   Arrays arrays(program);
   const double indices[] = {3, 4, 1};  // rows -1 and 3 of `rows`, and row 4 of X, do not exist
-  for (size_t i = 0; i < 3; ++i) arrays.set("rows", i, indices[i]);
+  for (size_t i = 0; i < 3; ++i)
+    arrays.set("rows", i, indices[i]);
   const double untouched = arrays.get("Z", 0);
   const Status status = interpret(program, arrays.buffers());
   ASSERT_TRUE(status) << report(status);
@@ -238,7 +242,8 @@ TEST(Interpret, AMaskComparesCoordinates) {
   const Program program = b.finish();
   Arrays arrays(program);
   ASSERT_TRUE(interpret(program, arrays.buffers()));
-  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(arrays.get("Y", i), i / 3 < i % 3 ? 1 : 0) << i;
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(arrays.get("Y", i), i / 3 < i % 3 ? 1 : 0) << i;
 }
 
 TEST(Interpret, ScansInReverseBeginAtTheEnd) {
@@ -262,7 +267,8 @@ TEST(Interpret, ScansInReverseBeginAtTheEnd) {
       sum += static_cast<float>(arrays.get("X", 4 * i + j));
       EXPECT_EQ(arrays.get("Y", 4 * i + j), sum);
       double most = -HUGE_VAL;
-      for (size_t k = i; k < 3; ++k) most = std::fmax(most, arrays.get("X", 4 * k + j));
+      for (size_t k = i; k < 3; ++k)
+        most = std::fmax(most, arrays.get("X", 4 * k + j));
       EXPECT_EQ(arrays.get("Z", 4 * i + j), most);
     }
   }
@@ -291,7 +297,8 @@ TEST(Interpret, ScansKeepEveryPrefix) {
       sum += static_cast<float>(arrays.get("X", 4 * i + j));
       EXPECT_EQ(arrays.get("Y", 4 * i + j), sum);
       double least = HUGE_VAL;
-      for (size_t k = 0; k <= i; ++k) least = std::fmin(least, arrays.get("X", 4 * k + j));
+      for (size_t k = 0; k <= i; ++k)
+        least = std::fmin(least, arrays.get("X", 4 * k + j));
       EXPECT_EQ(arrays.get("Z", 3 * j + i), least);
     }
   }
@@ -312,9 +319,11 @@ TEST(Interpret, ElementsOfLessThanAByteArePackedRoundedAndSaturated) {
   Arrays arrays(program);
   const double values[] = {0.5, 1.5, 14.5, 16, -3, NAN, 7, 8};
   const double codes[] = {0, 2, 14, 15, 0, 0, 7, 8};
-  for (size_t i = 0; i < 8; ++i) arrays.set("X", i, values[i]);
+  for (size_t i = 0; i < 8; ++i)
+    arrays.set("X", i, values[i]);
   ASSERT_TRUE(interpret(program, arrays.buffers()));
-  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(arrays.get("Y", i), codes[i]) << i;
+  for (size_t i = 0; i < 8; ++i)
+    EXPECT_EQ(arrays.get("Y", i), codes[i]) << i;
   for (size_t i = 0; i < 4; ++i)
     EXPECT_EQ(arrays.get("Z", i), codes[2 * i] + 16 * codes[2 * i + 1]) << i;
 }
@@ -422,7 +431,8 @@ TEST(Interpret, CombiningCopiesMeetInOneElement) {
   b.add(Copy{.src = b.all(n), .dst = b.all(most), .combine = ReduceOp::max});
   const Program program = b.finish();
   Arrays arrays(program);
-  for (size_t i = 0; i < 4; ++i) arrays.set("X", i, 7 - static_cast<double>(i));
+  for (size_t i = 0; i < 4; ++i)
+    arrays.set("X", i, 7 - static_cast<double>(i));
   ASSERT_TRUE(interpret(program, arrays.buffers()));
   EXPECT_EQ(arrays.get("sum", 0), 7 + 6 + 5 + 4);
   EXPECT_EQ(arrays.get("most", 0), 7);
@@ -477,7 +487,8 @@ TEST(Interpret, BlocksOfACooperativeProgramWaitForEachOther) {
     if (least > 3) expect_undefined(program, line, "no block ends");
     Arrays arrays(program);
     ASSERT_EQ(interpret(program, arrays.buffers()).has_value(), least == 3);
-    for (size_t i = 0; i < 3 && least == 3; ++i) EXPECT_EQ(arrays.get("sums", i), 6);
+    for (size_t i = 0; i < 3 && least == 3; ++i)
+      EXPECT_EQ(arrays.get("sums", i), 6);
   }
 }
 

@@ -156,10 +156,12 @@ TEST(Parse, NestingHasALimit) {
   const std::string open(100000, '(');
   EXPECT_EQ(parse("program p grid(1)\nif " + open + "\n").error().code, ErrorCode::kTileSyntax);
   std::string long_sum = "program p grid(1)\nif 0";
-  for (int i = 0; i < 1500; ++i) long_sum += "+k";
+  for (int i = 0; i < 1500; ++i)
+    long_sum += "+k";
   EXPECT_EQ(parse(long_sum + " < 1:\n").error().code, ErrorCode::kTileSyntax);
   std::string calls = "program p grid(1)\nregister r f32 [8]\nmap r = ";
-  for (int i = 0; i < 1000; ++i) calls += "exp(";
+  for (int i = 0; i < 1000; ++i)
+    calls += "exp(";
   EXPECT_EQ(parse(calls + "\n").error().code, ErrorCode::kTileSyntax);
 }
 
@@ -180,7 +182,8 @@ class Arbitrary {
       const std::string name = fmt::format("t{}", i);
       const auto dtype = static_cast<Dtype>(below(16));
       std::vector<int64_t> shape;
-      for (int64_t d = below(3); d >= 0; --d) shape.push_back(1 + below(200));
+      for (int64_t d = below(3); d >= 0; --d)
+        shape.push_back(1 + below(200));
       ranks_.push_back(shape.size());
       if (i == 0) b.global(name, dtype, shape);
       if (i == 1) b.output(name, dtype, shape, std::vector<int64_t>(shape.size(), 1 + below(9)));
@@ -232,7 +235,8 @@ class Arbitrary {
       result.extent.push_back(1 + below(64));
     }
     if (below(8) == 0)
-      for (size_t i = 0; i < result.offset.size(); ++i) result.step.push_back(i ? 1 + below(3) : 2);
+      for (size_t i = 0; i < result.offset.size(); ++i)
+        result.step.push_back(i ? 1 + below(3) : 2);
     if (below(8) == 0)
       return b.gathered(result, static_cast<int>(below(static_cast<int64_t>(result.offset.size()))),
                         0);
@@ -248,12 +252,14 @@ class Arbitrary {
     }
     const auto op = static_cast<ValueOp>(below(24));
     std::vector<Value> operands;
-    for (int i = 0; i < arity_of(op); ++i) operands.push_back(value(b, depth - 1));
+    for (int i = 0; i < arity_of(op); ++i)
+      operands.push_back(value(b, depth - 1));
     return apply(op, operands);
   }
 
   void statements(Builder& b, int depth) {
-    for (int64_t i = below(5); i > 0; --i) statement(b, depth);
+    for (int64_t i = below(5); i > 0; --i)
+      statement(b, depth);
   }
 
   void statement(Builder& b, int depth) {
@@ -305,7 +311,8 @@ TEST(Parse, RandomBytesAreRefusedWithoutHarm) {
   Random random(3);
   for (int i = 0; i < 3000; ++i) {
     std::string text;
-    for (uint64_t n = random.below(200); n > 0; --n) text += static_cast<char>(random.below(256));
+    for (uint64_t n = random.below(200); n > 0; --n)
+      text += static_cast<char>(random.below(256));
     const auto program = parse(text);
     ASSERT_FALSE(program);
     ASSERT_EQ(program.error().code, ErrorCode::kTileSyntax);

@@ -105,7 +105,8 @@ inline std::optional<double> error_of(runtime::Executor& device, const graph::Gr
 
 inline std::vector<std::vector<std::byte>> inputs_of(const graph::Graph& graph) {
   std::vector<std::vector<std::byte>> out;
-  for (const TensorId id : graph.inputs) out.push_back(filled(graph.tensor(id), 1));
+  for (const TensorId id : graph.inputs)
+    out.push_back(filled(graph.tensor(id), 1));
   return out;
 }
 

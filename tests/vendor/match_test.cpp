@@ -72,7 +72,8 @@ TEST(Match, OperatorsBehindARegionAreFoundByTheirTensors) {
   const auto region = graph::decompose(given);
   ASSERT_TRUE(region);
   std::vector<std::string> names;
-  for (const graph::Tensor& tensor : region->tensors) names.push_back(tensor.name);
+  for (const graph::Tensor& tensor : region->tensors)
+    names.push_back(tensor.name);
   const auto operators = operators_of(given, *region, names);
   ASSERT_TRUE(operators);
   EXPECT_EQ(words_of(match_region(*region, operators, Track::fp32).steps), "layer norm");

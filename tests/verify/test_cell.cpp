@@ -62,7 +62,8 @@ TEST(Cell, RunsAKernelOnBuffersOfThisProcess) {
   const auto us = one.call(5);
   ASSERT_TRUE(us) << us.error().message << us.error().found;
   EXPECT_GT(*us, 0);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(one.values()[i], 7 + i);
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(one.values()[i], 7 + i);
   EXPECT_EQ(one.values()[5], 0);
 }
 
@@ -70,8 +71,10 @@ TEST(Cell, RunsEveryBlockOnceOnAllThreads) {
   const int threads = static_cast<int>(wl::allowed_cores().size());
   Held one = held("__atomic_fetch_add(&out[block], 1, __ATOMIC_RELAXED);", threads);
   ASSERT_TRUE(one.cell);
-  for (int call = 0; call < 20; ++call) ASSERT_TRUE(one.call(1000, threads));
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(one.values()[i], 20) << i;
+  for (int call = 0; call < 20; ++call)
+    ASSERT_TRUE(one.call(1000, threads));
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_EQ(one.values()[i], 20) << i;
 }
 
 TEST(Cell, CallsThisMachinesMathematics) {
@@ -167,7 +170,8 @@ TEST(Cell, MixedBlocksAreEachRunOnce) {
     launch.end = end;
     ASSERT_TRUE(one.cell->run({.launches = {launch}, .threads = 1}));
   }
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(one.values()[i], 1) << i;
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(one.values()[i], 1) << i;
 }
 
 TEST(Cell, ItsTimeIsThatOfTheWork) {

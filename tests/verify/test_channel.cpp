@@ -70,7 +70,8 @@ TEST_F(Ends, NonsenseEndsTheTalk) {
 TEST(Message, ThatNestsTooDeepIsNone) {
   EXPECT_FALSE(message_of(std::vector<uint8_t>(1 << 20, 0x81))) << "arrays that hold arrays";
   std::vector<uint8_t> objects;
-  for (int i = 0; i < 1 << 18; ++i) objects.insert(objects.end(), {0xa1, 0x61, 'a'});
+  for (int i = 0; i < 1 << 18; ++i)
+    objects.insert(objects.end(), {0xa1, 0x61, 'a'});
   EXPECT_FALSE(message_of(objects));
 }
 

@@ -180,7 +180,8 @@ TEST(Coverage, ComputedDivisorsHaveNoWholeRange) {
 
 TEST(Coverage, TiesAreMultiplesOfAHalf) {
   const auto list = drawn(of_one(OpKind::ReduceMax), InputFamily::ties);
-  for (const float x : list) EXPECT_EQ(2 * x, std::round(2 * x));
+  for (const float x : list)
+    EXPECT_EQ(2 * x, std::round(2 * x));
   EXPECT_TRUE(contains(list, 0.5f));
   EXPECT_TRUE(contains(list, 0.0f));
 }
@@ -204,7 +205,8 @@ TEST(SpecialValues, AreComparedByKindAndSign) {
   constexpr float kMost = std::numeric_limits<float>::max();
   EXPECT_TRUE(judged(HUGE_VAL, HUGE_VALF));
   EXPECT_TRUE(judged(NAN, NAN));
-  for (const float wrong : {kMost, -HUGE_VALF, 0.0f}) EXPECT_FALSE(judged(HUGE_VAL, wrong));
+  for (const float wrong : {kMost, -HUGE_VALF, 0.0f})
+    EXPECT_FALSE(judged(HUGE_VAL, wrong));
   EXPECT_FALSE(judged(HUGE_VAL, NAN));
   EXPECT_FALSE(judged(NAN, HUGE_VALF));
   EXPECT_FALSE(judged(1, HUGE_VALF));

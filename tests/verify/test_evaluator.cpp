@@ -99,7 +99,8 @@ TEST_F(EvaluatorTest, AWholeJudgementUsesEveryFamily) {
   ASSERT_TRUE(verdict);
   ASSERT_TRUE(verdict->accepted) << describe(verdict->error_found);
   EXPECT_EQ(verdict->evidence.size(), coverage_of(setup().graph).families.size());
-  for (const auto& evidence : verdict->evidence) EXPECT_EQ(evidence.rows_checked, evidence.rows);
+  for (const auto& evidence : verdict->evidence)
+    EXPECT_EQ(evidence.rows_checked, evidence.rows);
 }
 
 // Products of the larger families leave fp32's range on the way, where infinity is as right as

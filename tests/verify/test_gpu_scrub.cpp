@@ -86,7 +86,8 @@ TEST(GpuScrub, LeavesNothingOfSharedAndLocalMemory) {
   for (const int64_t bytes : {int64_t{0}, int64_t{256}, kMostLocalBytes}) {
     ASSERT_TRUE(scrub->run(bytes));
     std::vector<double> us;
-    for (int i = 0; i < 50; ++i) us.push_back(*gpu.time_us([&] { return scrub->run(bytes); }, 1));
+    for (int i = 0; i < 50; ++i)
+      us.push_back(*gpu.time_us([&] { return scrub->run(bytes); }, 1));
     std::ranges::sort(us);
     std::cout << fmt::format("a scrub with frames of {} bytes takes {:.1f} us\n", bytes, us[25]);
   }

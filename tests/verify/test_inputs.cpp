@@ -87,7 +87,8 @@ TEST(Inputs, NeighboursAreUncorrelated) {
   const auto list = values(InputFamily::normal, 1'000'000);
   for (const size_t lag : {1, 2, 16, 64, 1024, 4096}) {
     double sum = 0;
-    for (size_t i = lag; i < list.size(); ++i) sum += static_cast<double>(list[i]) * list[i - lag];
+    for (size_t i = lag; i < list.size(); ++i)
+      sum += static_cast<double>(list[i]) * list[i - lag];
     EXPECT_NEAR(sum / static_cast<double>(list.size()), 0, 0.006) << "lag " << lag;
   }
 }

@@ -77,7 +77,8 @@ struct Filled {
   Filled(const Side& side, int64_t lines, int64_t depths, int64_t batch, uint64_t seed)
       : dtype(side.dtype) {
     const auto along = [](int64_t step, int64_t count, std::vector<int64_t>& to) {
-      for (int64_t i = 0; i < count; ++i) to.push_back(i * step);
+      for (int64_t i = 0; i < count; ++i)
+        to.push_back(i * step);
       return step < 0 ? (count - 1) * -step : 0;
     };
     first = along(side.line, lines, line) + along(side.depth, depths, depth);
@@ -141,7 +142,8 @@ bool takes(const graph::ProductEngine& engine, int64_t n, int64_t k) {
   const std::vector<float> ones(static_cast<size_t>(n * k), 1.0f);
   std::vector<int64_t> lines(static_cast<size_t>(n));
   std::vector<int64_t> depths(static_cast<size_t>(k));
-  for (size_t i = 0; i < lines.size(); ++i) lines[i] = static_cast<int64_t>(i) * k;
+  for (size_t i = 0; i < lines.size(); ++i)
+    lines[i] = static_cast<int64_t>(i) * k;
   std::iota(depths.begin(), depths.end(), 0);
   const graph::Operand side = {ones.data(), Dtype::f32, lines.data(), depths.data()};
   std::vector<double> sums(static_cast<size_t>(n * n));
@@ -212,7 +214,8 @@ void expect_same_rows(const Result<graph::Graph>& graph, const graph::ProductEng
     const int64_t elements = graph::element_count(graph->tensor(id).shape);
     data.emplace_back(Side{graph->tensor(id).dtype, 1, 0, 0}, elements, 1, 1, data.size());
   }
-  for (const Filled& one : data) inputs.emplace_back(one.bytes);
+  for (const Filled& one : data)
+    inputs.emplace_back(one.bytes);
   graph::EvalOptions means;
   means.products = engine;
   const int64_t rows = graph::rows_of(*graph).count;

@@ -26,7 +26,8 @@ struct Sample {
     by.before = before;
     by.extent = extent;
     by.after = after;
-    for (int64_t k = 0; k < extent; ++k) by.signs.push_back(random.below(2) == 0 ? -1 : 1);
+    for (int64_t k = 0; k < extent; ++k)
+      by.signs.push_back(random.below(2) == 0 ? -1 : 1);
     truth.resize(static_cast<size_t>(before * after));
     found.resize(static_cast<size_t>(bytes_of(of, before * extent * after)));
     for (int64_t i = 0; i < before * extent * after; ++i) {

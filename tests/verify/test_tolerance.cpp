@@ -278,7 +278,8 @@ TEST(Tolerance, OverflowThatWasSeenMayBeElsewhere) {
 
 TEST(Tolerance, ZerosAreRightWhereTheTypeHoldsNothingElse) {
   graph::Graph graph = matmul_graph({8, 8, 4});
-  for (graph::Tensor& tensor : graph.tensors) tensor.dtype = Dtype::f16;
+  for (graph::Tensor& tensor : graph.tensors)
+    tensor.dtype = Dtype::f16;
   const Tolerance tolerance = tolerance_of(graph, Track::fp16, 0);
   const std::vector<uint16_t> zeros(64);
   for (const auto& [size, right] : {std::pair(1e-9, true), {1e-3, false}}) {

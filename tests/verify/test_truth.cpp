@@ -67,7 +67,8 @@ int expect_pointwise(runtime::Executor& device) {
       const auto graph = builder.finish();
       if (!graph) continue;
       ++tried;
-      for (const InputFamily family : kAll) expect_truth(device, *graph, family, 5);
+      for (const InputFamily family : kAll)
+        expect_truth(device, *graph, family, 5);
     }
   }
   return tried;
@@ -324,7 +325,8 @@ void expect_row(runtime::Executor& device, size_t row) {
   const auto graph = builder.finish();
   ASSERT_TRUE(graph) << kRows[row].name << ": " << describe(graph.error());
   SCOPED_TRACE(kRows[row].name);
-  for (const InputFamily family : kAll) expect_truth(device, *graph, family, 3);
+  for (const InputFamily family : kAll)
+    expect_truth(device, *graph, family, 3);
 }
 
 class TruthRows : public Truths, public testing::WithParamInterface<size_t> {};
@@ -351,7 +353,8 @@ class GpuTruths : public testing::Test {
 };
 
 TEST_F(GpuTruths, OfEveryRowAreTheCpus) {
-  for (size_t row = 0; row < kRows.size(); ++row) expect_row(*device_, row);
+  for (size_t row = 0; row < kRows.size(); ++row)
+    expect_row(*device_, row);
 }
 
 TEST_F(GpuTruths, OfEveryPointwiseOperatorAreTheCpus) {

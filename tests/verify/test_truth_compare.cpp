@@ -75,7 +75,8 @@ graph::Graph relu_graph() {
 std::vector<std::byte> stored(const graph::ValueAndMagnitude& truth, Dtype dtype) {
   const size_t count = truth.value.size();
   std::vector<std::byte> bytes(count * static_cast<size_t>(bytes_of(dtype)));
-  for (size_t i = 0; i < count; ++i) store_from_double(dtype, bytes.data(), i, truth.value[i]);
+  for (size_t i = 0; i < count; ++i)
+    store_from_double(dtype, bytes.data(), i, truth.value[i]);
   return bytes;
 }
 
@@ -206,7 +207,8 @@ struct Asked {
   void compute() const {
     const auto* const x = static_cast<const float*>(input.data.address());
     auto* const y = static_cast<float*>(output.data.address());
-    for (int64_t i = 0; i < 40 * 70; ++i) y[i] = x[i] > 0 ? x[i] : 0;
+    for (int64_t i = 0; i < 40 * 70; ++i)
+      y[i] = x[i] > 0 ? x[i] : 0;
   }
 
   std::unique_ptr<DeviceTruth> truth;

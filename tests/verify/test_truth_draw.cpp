@@ -67,11 +67,13 @@ constexpr Dtype kTypes[] = {Dtype::f64,  Dtype::f32,  Dtype::bf16,   Dtype::f16,
                             Dtype::i8,   Dtype::u8,   Dtype::boolean};
 
 TEST_F(TruthDraws, OfFewElementsAreFillsBytes) {
-  for (const Dtype dtype : kTypes) expect_bytes(dtype, 5);
+  for (const Dtype dtype : kTypes)
+    expect_bytes(dtype, 5);
 }
 
 TEST_F(TruthDraws, OfManyElementsAreFillsBytes) {
-  for (const Dtype dtype : kTypes) expect_bytes(dtype, 20'000);
+  for (const Dtype dtype : kTypes)
+    expect_bytes(dtype, 20'000);
 }
 
 TEST_F(TruthDraws, OfSeveralBlocksAreFillsBytes) {

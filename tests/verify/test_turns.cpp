@@ -26,14 +26,16 @@ runtime::Samples samples(std::vector<double> us) {
 // Around `us`, by at most 2 %.
 runtime::Samples steady(double us) {
   std::vector<double> values;
-  for (int i = 0; i < 20; ++i) values.push_back(us * (1 + 0.001 * (i * 7 % 21)));
+  for (int i = 0; i < 20; ++i)
+    values.push_back(us * (1 + 0.001 * (i * 7 % 21)));
   return samples(std::move(values));
 }
 
 // Most wait a scheduler's quantum.
 runtime::Samples waiting() {
   std::vector<double> values;
-  for (int i = 0; i < 20; ++i) values.push_back(i % 5 == 0 ? 4.3 + 0.01 * i : 490 + i);
+  for (int i = 0; i < 20; ++i)
+    values.push_back(i % 5 == 0 ? 4.3 + 0.01 * i : 490 + i);
   return samples(std::move(values));
 }
 
@@ -108,7 +110,8 @@ TEST(Turns, TheSameReferenceIsDroppedOnABusyMachine) {
 
 TEST(Turns, WideSamplesAreUndecided) {
   std::vector<double> wide;
-  for (int i = 0; i < 12; ++i) wide.push_back(i % 3 == 0 ? 4 : 8);
+  for (int i = 0; i < 12; ++i)
+    wide.push_back(i % 3 == 0 ? 4 : 8);
   Series series{.runs = {{{samples(wide), steady(9)}, kQuiet, {}}}};
   const Verdict verdict = series.verdict();
   EXPECT_GT(verdict.speedup.median, 1);

@@ -50,7 +50,8 @@ template <Config T> class Checks {
  private:
   void add(ErrorCode code, Fields reads, std::string expected, std::string found) {
     FailedConstraint one{code, std::move(expected), std::move(found), {}};
-    for (const Field field : reads) one.fields.push_back(static_cast<size_t>(field));
+    for (const Field field : reads)
+      one.fields.push_back(static_cast<size_t>(field));
     failed_.push_back(std::move(one));
   }
 

@@ -57,7 +57,8 @@ std::optional<size_t> ConfigType::find(std::string_view name) const {
 
 std::vector<std::string> ConfigType::names() const {
   std::vector<std::string> out;
-  for (const FieldInfo& field : fields) out.emplace_back(field.name);
+  for (const FieldInfo& field : fields)
+    out.emplace_back(field.name);
   return out;
 }
 

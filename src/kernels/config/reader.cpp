@@ -139,7 +139,8 @@ namespace {
 Result<KernelConfig> config_of_any(const RawConfig& raw) {
   if (const ConfigType* type = config_type(raw.family)) return config_of(raw, *type);
   std::vector<std::string> names;
-  for (const ConfigType* each : config_types()) names.emplace_back(each->family);
+  for (const ConfigType* each : config_types())
+    names.emplace_back(each->family);
   return fail({ErrorCode::kNoSchedule, "there is no such family of schedules", "",
                fmt::format("one of {}", fmt::join(names, ", ")), raw.family,
                did_you_mean(raw.family, names, "make the plan again with `warploom optimize`")});

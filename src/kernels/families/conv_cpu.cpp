@@ -87,8 +87,10 @@ class ConvCpu final : public Family {
     const int64_t tile[] = {s.tile_q, s.tile_p, s.tile_images};
     for (size_t i = 0; i < std::size(tile); ++i)
       if (const AxisIfAny axis = pixel_axis(i)) extent[*axis] = tile[i];
-    for (const size_t axis : of_.depth) extent[axis] = of_.size(axis);
-    for (const size_t axis : of_.places) extent[axis] = of_.size(axis);
+    for (const size_t axis : of_.depth)
+      extent[axis] = of_.size(axis);
+    for (const size_t axis : of_.places)
+      extent[axis] = of_.size(axis);
     extent[of_.blocked()] = s.block_c;
     extent[of_.c.column] = s.block_n;
     return extent;

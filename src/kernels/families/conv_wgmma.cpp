@@ -55,7 +55,8 @@ class ConvWgmma final : public WgmmaFamily {
   FailedConstraints constraints(const KernelConfig& config) const override {
     const WgmmaChoices s = choices_of(config);
     FailedConstraints failed;
-    for (const FailedConstraint& one : product_.constraints(s)) failed.push_back(of_table(one));
+    for (const FailedConstraint& one : product_.constraints(s))
+      failed.push_back(of_table(one));
     Checks<Table> checks;
     const int64_t pixels = s.swap_ab ? s.block_m : s.block_n;
     const int64_t along = pixels / std::max<int64_t>(s.tile_p, 1);

@@ -128,7 +128,8 @@ class Direct final : public Family {
     constexpr double kThroughCaches = 1.1;  // of large results
     const auto& s = config.as<DirectConfig>();
     double cycles = 0;
-    for (const LoopNestTiling& tiling : tilings_) cycles += cycles_of(tiling, s, capabilities_);
+    for (const LoopNestTiling& tiling : tilings_)
+      cycles += cycles_of(tiling, s, capabilities_);
     return is_large(tilings_) && !s.nontemporal_store ? cycles * kThroughCaches : cycles;
   }
 
@@ -298,7 +299,8 @@ void add_program(Family::Programs& out, const std::string& name, LoopNest nest, 
   const LoopNestTiling tiling = *tiling_of(normal_form(std::move(nest)), capabilities.gpu);
   const auto up_to = [](int64_t most, int64_t all) {
     int64_t size = 1;
-    while (size < most && size < all) size *= 2;
+    while (size < most && size < all)
+      size *= 2;
     return size;
   };
   const MaybeAxis y = tiling.roles.y;
@@ -308,7 +310,8 @@ void add_program(Family::Programs& out, const std::string& name, LoopNest nest, 
   for (size_t a = 0; a < tiling.nest.axes.size(); ++a)
     elements *= tiling.reduced[a] ? 1 : tiling.nest.axes[a];
   // A tile for everyone.
-  while (wide > 64 && elements < high * wide * capabilities.num_sms) wide /= 2;
+  while (wide > 64 && elements < high * wide * capabilities.num_sms)
+    wide /= 2;
   const int64_t warps = std::clamp<int64_t>(high * wide / 128, 1, 8);
   DirectConfig config;
   config.tile_x = wide;

@@ -21,7 +21,8 @@ class Guess {
         s_(config),
         capabilities_(capabilities),
         lanes_(as_double(capabilities.lanes())) {
-    for (const int64_t extent : tile_of(tiling, config)) tile_.push_back(as_double(extent));
+    for (const int64_t extent : tile_of(tiling, config))
+      tile_.push_back(as_double(extent));
   }
 
   double cycles() const {
@@ -61,7 +62,8 @@ class Guess {
 
   double cycles_of_values() const {
     double cycles = 0;
-    for (const Expr& value : nest_.values) cycles += cycles_of(value);
+    for (const Expr& value : nest_.values)
+      cycles += cycles_of(value);
     return cycles;
   }
 

@@ -166,7 +166,8 @@ template <Config Table> class MatmulThreads final : public Family {
   Values taps() const {
     const int64_t places = c_.window ? c_.nest.axes[*c_.window] : 1;
     Values counts = {1};
-    for (int64_t t = 2; t < 2 * places && t <= 16; t *= 2) counts.push_back(t);
+    for (int64_t t = 2; t < 2 * places && t <= 16; t *= 2)
+      counts.push_back(t);
     if (channels() < 8) std::ranges::reverse(counts);
     return counts;
   }

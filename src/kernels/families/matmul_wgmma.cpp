@@ -161,7 +161,8 @@ class MatmulWgmma final : public WgmmaFamily {
   // Whether multiplying takes longer than measuring the operands' rows before, some 10 µs.
   bool enough_for_is_fp16_split() const {
     double flops = 2;
-    for (const int64_t size : product_.c.nest.axes) flops *= as_double(size);
+    for (const int64_t size : product_.c.nest.axes)
+      flops *= as_double(size);
     return flops > 2e9;
   }
 

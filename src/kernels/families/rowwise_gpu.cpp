@@ -91,7 +91,8 @@ class RowwiseGpu final : public Family {
 
   Space space() const override {
     Values ctas = {1};
-    for (int64_t c = 2; c <= capabilities_.num_sms; c *= 2) ctas.push_back(c);
+    for (int64_t c = 2; c <= capabilities_.num_sms; c *= 2)
+      ctas.push_back(c);
     const Values residencies = choices(RowResidency::registers, RowResidency::circular_buffer,
                                        RowResidency::smem, RowResidency::reread);
     Space space{name(), {}};

@@ -79,7 +79,8 @@ void WgmmaFamily::split(Programs& out, const Contraction& sides, const Prepared&
   const int64_t batch = outer.second;
   Access parts{.name = "parts", .shape = {s.split_k * batch}};
   const auto tiled = axes_of({product_.second_pixels, c.row, c.column});
-  for (const size_t axis : tiled) parts.shape.push_back(c.nest.axes[axis]);
+  for (const size_t axis : tiled)
+    parts.shape.push_back(c.nest.axes[axis]);
   auto padded = parts.shape;
   padded.back() = round_up(padded.back(), 4);
   parts.strides = graph::strides_of(padded);
@@ -94,7 +95,8 @@ void WgmmaFamily::split(Programs& out, const Contraction& sides, const Prepared&
       below /= c.nest.axes[other];
       made.at[0].steps[other] = below;
     }
-    for (const size_t axis : tiled) made.at.push_back(along(axis, axes));
+    for (const size_t axis : tiled)
+      made.at.push_back(along(axis, axes));
     return made;
   };
   Contraction part = sides;
@@ -105,7 +107,8 @@ void WgmmaFamily::split(Programs& out, const Contraction& sides, const Prepared&
   // The same nest with parts in the place of products and of k, in a fixed order.
   const size_t k = *c.channel;
   LoopNest sum = c.nest;
-  for (const size_t axis : c.k) sum.axes[axis] = axis == k ? s.split_k : 1;
+  for (const size_t axis : c.k)
+    sum.axes[axis] = axis == k ? s.split_k : 1;
   const size_t product = at(sum.values[c.sum].operands[0]);
   const int load = as_int(sum.loads.size());
   sum.values[product] = {.kind = Expr::Kind::load, .load = load};

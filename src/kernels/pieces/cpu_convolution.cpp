@@ -83,7 +83,8 @@ std::optional<CpuConvolution> with_input_first(Contraction contraction) {
   if (!std::ranges::all_of(found.pixels, is_apart) || !is_apart(c.column)) return std::nullopt;
   if (found.weights.is_gathered() || !found.weights.in_bounds) return std::nullopt;
   if (!reads_patches(found) || !flatten(found.weights, found.depth, c.nest)) return std::nullopt;
-  for (const size_t axis : found.depth) found.taps *= found.size(axis);
+  for (const size_t axis : found.depth)
+    found.taps *= found.size(axis);
   found.taps /= found.size(found.blocked());
   return found;
 }
@@ -91,7 +92,8 @@ std::optional<CpuConvolution> with_input_first(Contraction contraction) {
 
 int64_t CpuConvolution::place_count() const {
   int64_t count = 1;
-  for (const size_t axis : places) count *= size(axis);
+  for (const size_t axis : places)
+    count *= size(axis);
   return count;
 }
 
@@ -230,7 +232,8 @@ PatchShape::PatchShape(const CpuConvolution& convolution, const std::vector<int6
     const size_t d = *input.dim_of(axis);
     const auto place = as_size(std::ranges::find(dims, d) - dims.begin());
     int64_t stride = input.at[d].steps[axis] / steps[place];
-    for (size_t i = place + 1; i < dims.size(); ++i) stride *= extents[i];
+    for (size_t i = place + 1; i < dims.size(); ++i)
+      stride *= extents[i];
     return extent[axis] > 1 ? stride : 0;
   };
   for (const size_t axis : axes) {
@@ -241,7 +244,8 @@ PatchShape::PatchShape(const CpuConvolution& convolution, const std::vector<int6
   for (const size_t axis : convolution.places) {
     std::vector<int64_t> all;
     for (const int64_t begin : begins)
-      for (int64_t i = 0; i < extent[axis]; ++i) all.push_back(begin + i * stride_of(axis));
+      for (int64_t i = 0; i < extent[axis]; ++i)
+        all.push_back(begin + i * stride_of(axis));
     begins = std::move(all);
   }
 }
@@ -252,8 +256,10 @@ class ConvolutionKernel {
   ConvolutionKernel(const CpuConvolution& convolution, const std::vector<int64_t>& extent)
       : of_(convolution), c_(convolution.c), patch_(convolution, extent), here_(c_.nest) {
     here_.extent = extent;
-    for (const size_t axis : of_.depth) here_.extent[axis] = 1;
-    for (const size_t axis : of_.places) here_.extent[axis] = 1;
+    for (const size_t axis : of_.depth)
+      here_.extent[axis] = 1;
+    for (const size_t axis : of_.places)
+      here_.extent[axis] = 1;
     depth_ = extent[of_.blocked()];
   }
 
@@ -285,7 +291,8 @@ class ConvolutionKernel {
   // Declares the accumulators, one for each place of a pool, and what they are sums of.
   void declare() {
     const int64_t columns = here_.extent[c_.column];
-    for (const size_t axis : of_.pixels) rows_ *= here_.extent[axis];
+    for (const size_t axis : of_.pixels)
+      rows_ *= here_.extent[axis];
     patch_in_cache_ = b_.shared("patch", Dtype::f32, patch_.extents);
     w_ = b_.shared("w", Dtype::f32, {columns, depth_ * of_.taps});
     for (size_t i = 0; i < patch_.begins.size(); ++i) {
@@ -374,7 +381,8 @@ class ConvolutionKernel {
 
   Tile box_of_input(TensorId input) const {
     std::vector<Index> offset;
-    for (const size_t d : patch_.dims) offset.push_back(here_.first(of_.input.at[d]));
+    for (const size_t d : patch_.dims)
+      offset.push_back(here_.first(of_.input.at[d]));
     return b_.stepped(b_.tile(input, std::move(offset), patch_.extents), patch_.steps);
   }
 

@@ -50,7 +50,8 @@ class BehindTheSum {
   }
 
   void reduce_rows() {
-    for (const RowStep& step : row_steps(c_)) reduce_row(step);
+    for (const RowStep& step : row_steps(c_))
+      reduce_row(step);
   }
 
   // The output's value, rounded to its type: the sum itself where nothing follows it.
@@ -96,7 +97,8 @@ class BehindTheSum {
     }
     if (varies) return std::nullopt;
     std::vector<Value> operands;
-    for (const int operand : value.operands) operands.push_back(value_of(operand));
+    for (const int operand : value.operands)
+      operands.push_back(value_of(operand));
     made_[v] = row_number("u", v, tile::apply(value.op, std::move(operands)));
     return t_.value(made_[v]);
   }

@@ -33,7 +33,8 @@ Value promoted(KernelBuilder& draft, TensorId acc, TensorId part,
   const Value added = draft.b.value(part);
   if (scales.empty()) return before + added;
   Value scale = draft.b.value(scales[0]);
-  for (size_t i = 1; i < scales.size(); ++i) scale = std::move(scale) * draft.b.value(scales[i]);
+  for (size_t i = 1; i < scales.size(); ++i)
+    scale = std::move(scale) * draft.b.value(scales[i]);
   return tile::apply(ValueOp::fma, {added, std::move(scale), before});
 }
 

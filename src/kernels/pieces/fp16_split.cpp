@@ -110,7 +110,8 @@ Access measure_amax(Family::Programs& out, const std::string& name,
   const int64_t each = ceil_div(turns, parts);
   t.grid(lines * ceil_div(turns, each)).warps(kWarps);
   std::vector<int64_t> shape;
-  for (const size_t a : tiled) shape.push_back(tile.extent[a]);
+  for (const size_t a : tiled)
+    shape.push_back(tile.extent[a]);
   const TensorId x = draft.reg("x", from.dtype, shape);
   const TensorId found = draft.reg("found", Dtype::f32, shape);
   tile.place(nest, rest, tile::block(0) % lines);

@@ -156,7 +156,8 @@ void Im2winKernel::produce() {
   all_rounds([&](const Index& round) {
     const Index first = first_of(round);
     t_.for_("k", 0, stage_.count(), 1, [&](const Index& k) {
-      for (int64_t i = 0; i < own_; ++i) produce_patch(i, first, k);
+      for (int64_t i = 0; i < own_; ++i)
+        produce_patch(i, first, k);
       if (s_.weights_stationary) return;
       const bool all = s_.block_n >= columns;
       const Index column = all ? Index(0) : order_.at(first).origin[c_.column];

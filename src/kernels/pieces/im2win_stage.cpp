@@ -163,7 +163,8 @@ TensorId Im2winStage::windows(tile::Builder& t, TensorId patch, const std::strin
 Prepared Im2winStage::pack_weights(Family::Programs& out, const Capabilities& capabilities) const {
   const Contraction& c = of.c;
   graph::Shape axes = {groups, parts, of.size(c.column)};
-  for (const Term& term : terms) axes.push_back(term.extent);
+  for (const Term& term : terms)
+    axes.push_back(term.extent);
   Access source = c.nest.loads[c.b];
   Access made = {.shape = axes, .strides = graph::strides_of(axes)};
   for (Affine& place : source.at) {
@@ -175,12 +176,15 @@ Prepared Im2winStage::pack_weights(Family::Programs& out, const Capabilities& ca
     follow(c.channel, 0, planes);
     follow(of.filter_rows, 1, taps);
     follow(c.column, 2);
-    for (size_t i = 0; i < terms.size(); ++i) follow(terms[i].axis, 3 + i, terms[i].every);
+    for (size_t i = 0; i < terms.size(); ++i)
+      follow(terms[i].axis, 3 + i, terms[i].every);
   }
   source.in_bounds = false;
-  for (size_t axis = 0; axis < axes.size(); ++axis) made.at.push_back(along(axis, axes.size()));
+  for (size_t axis = 0; axis < axes.size(); ++axis)
+    made.at.push_back(along(axis, axes.size()));
   std::vector<size_t> over = {0, 1};
-  for (size_t axis = 3; axis < axes.size(); ++axis) over.push_back(axis);
+  for (size_t axis = 3; axis < axes.size(); ++axis)
+    over.push_back(axis);
   const OperandPacking packing{out, "b", of.precision, capabilities};
   const int64_t elements = graph::element_count(axes);
   Prepared packed = packing.convert(axes, over, source, made, elements, 128);

@@ -31,7 +31,8 @@ void compute_reductions(LoopTile& tile, LoopValues& values) {
   reduction.finish();
   for (size_t v = 0; v < count; ++v)
     if (!values.is_held(v) && !reduction.varies_in_loops(v)) values.compute(v);
-  for (size_t i = 0; i < tile.nest.outputs.size(); ++i) values.store(i);
+  for (size_t i = 0; i < tile.nest.outputs.size(); ++i)
+    values.store(i);
 }
 
 void compute_tile(LoopTile& tile, LoopValues& values) {

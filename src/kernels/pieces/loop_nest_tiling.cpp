@@ -19,7 +19,8 @@ bool has_one_level(const LoopNest& nest, const std::vector<bool>& reduced) {
   const Expr* first = nullptr;
   for (size_t v = 0; v < nest.values.size(); ++v) {
     const Expr& value = nest.values[v];
-    for (const int operand : value.operands) behind[v] = behind[v] || behind[as_size(operand)];
+    for (const int operand : value.operands)
+      behind[v] = behind[v] || behind[as_size(operand)];
     if (value.kind == Kind::reduce) {
       if (behind[v] || (first && first->axes != value.axes)) return false;
       first = &value;
@@ -65,7 +66,8 @@ class RoleFinder {
   void find() {
     for (size_t a = 0; a < n_.axes.size(); ++a)
       if (is_free(a)) roles_.x = a;
-    for (const Access& load : n_.loads) follow(load);
+    for (const Access& load : n_.loads)
+      follow(load);
     if (!roles_.y && reduces()) roles_.y = axis_of_reuse();
     for (size_t a = roles_.x.value_or(0); a-- > 0 && !roles_.y;)
       if (is_free(a)) roles_.y = a;

@@ -45,7 +45,8 @@ std::optional<LoopNestTiling::Product> product_of(const LoopNestTiling& tiling) 
   for (const Affine& coordinate : b.at)
     if (coordinate.steps[k] != 0 && coordinate.steps[x] != 0) return std::nullopt;
   int64_t terms = 1;
-  for (const size_t axis : c->k) terms *= n.axes[axis];
+  for (const size_t axis : c->k)
+    terms *= n.axes[axis];
   LoopNestTiling::Product found;
   found.a = a;
   found.b = b;

@@ -34,11 +34,13 @@ LoopReduction::LoopReduction(LoopTile& tile, LoopValues& values)
   for (size_t v = nest_.values.size(); v-- > 0;) {
     const bool is_reduction = nest_.values[v].kind == Kind::reduce;
     if (!operands_[v] && !is_reduction) continue;
-    for (const int operand : nest_.values[v].operands) operands_[as_size(operand)] = true;
+    for (const int operand : nest_.values[v].operands)
+      operands_[as_size(operand)] = true;
   }
   for (size_t v = 0; v < nest_.values.size(); ++v)
     if (nest_.values[v].kind == Kind::reduce) reductions_.push_back(v);
-  for (size_t axis = 0; axis < nest_.axes.size(); ++axis) terms_ *= turns(axis);
+  for (size_t axis = 0; axis < nest_.axes.size(); ++axis)
+    terms_ *= turns(axis);
   compensates_ = promotion::compensates(ceil_div(terms_, kChain), kChain);
 }
 
@@ -59,7 +61,8 @@ bool LoopReduction::varies_in_loops(size_t value) const {
 std::vector<bool> LoopReduction::accumulated(size_t reduction) const {
   const Expr& value = nest_.values[reduction];
   auto varies = nest_.value(value.operands[0]).varies;
-  for (const size_t axis : value.axes) varies[axis] = true;
+  for (const size_t axis : value.axes)
+    varies[axis] = true;
   return varies;
 }
 
@@ -92,11 +95,13 @@ void LoopReduction::loop_over(size_t axis) {
   };
   const std::string name = fmt::format("i{}", axis);
   int64_t inside = 1;  // turns of the axes behind
-  for (size_t later = axis + 1; later < nest_.axes.size(); ++later) inside *= turns(later);
+  for (size_t later = axis + 1; later < nest_.axes.size(); ++later)
+    inside *= turns(later);
   const int64_t unroll = t_.options.unroll;
   if (unroll > 1 && count <= unroll && t_.extent(axis) == 1) {
     const auto all = [&] {
-      for (int64_t i = 0; i < count; ++i) turn(i);
+      for (int64_t i = 0; i < count; ++i)
+        turn(i);
     };
     if (in_chain_ || count * inside == terms_)
       all();
@@ -146,7 +151,8 @@ void LoopReduction::in_chain(const std::function<void()>& body) {
 
 void LoopReduction::step() {
   body_();
-  for (const size_t v : reductions_) accumulate(v);
+  for (const size_t v : reductions_)
+    accumulate(v);
 }
 
 void LoopReduction::accumulate(size_t v) {
@@ -173,7 +179,8 @@ void LoopReduction::accumulate(size_t v) {
 }
 
 void LoopReduction::finish() {
-  for (const size_t v : reductions_) join_tile(v);
+  for (const size_t v : reductions_)
+    join_tile(v);
 }
 
 // Brings the accumulators along the reduced axis of the tile together.

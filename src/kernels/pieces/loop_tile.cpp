@@ -134,7 +134,8 @@ int LoopTile::dim_of(size_t axis) const {
 
 std::vector<int64_t> LoopTile::shape_of(const std::vector<bool>& varies) const {
   std::vector<int64_t> shape;
-  for (const size_t a : axes_) shape.push_back(varies[a] ? extent(a) : 1);
+  for (const size_t a : axes_)
+    shape.push_back(varies[a] ? extent(a) : 1);
   if (rows_ > 1 && varies[*tiling.roles.x]) shape.back() *= rows_;
   return shape.empty() ? std::vector<int64_t>{1} : shape;
 }
@@ -148,7 +149,8 @@ void LoopTile::for_each_part(TensorId tensor, const Access& access,
   if (rows_ == 1 || !access.uses(*tiling.roles.x)) return body(b.all(tensor));
   const std::vector<Index> start(axes_.size(), Index(0));
   Tile part = b.tile(tensor, start, {});
-  for (const size_t a : axes_) part.extent.push_back(access.uses(a) ? extent(a) : 1);
+  for (const size_t a : axes_)
+    part.extent.push_back(access.uses(a) ? extent(a) : 1);
   for_each_row([&](const Index& row) {
     part.offset.back() = row * extent(*tiling.roles.x);
     body(part);

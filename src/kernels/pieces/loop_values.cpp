@@ -134,7 +134,8 @@ void LoopValues::store(size_t output) {
   const auto v = as_size(id);
   const Expr& value = nest_.values[v];
   std::vector<bool> varies(nest_.axes.size());
-  for (size_t a = 0; a < varies.size(); ++a) varies[a] = place.uses(a);
+  for (size_t a = 0; a < varies.size(); ++a)
+    varies[a] = place.uses(a);
   TensorId out = held_[v];
   const bool same_shape = t_.shape_of(value.varies) == t_.shape_of(varies);
   const bool fits = out >= 0 && same_shape && b_.dtype_of(out) == place.dtype;

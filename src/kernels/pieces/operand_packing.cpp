@@ -124,7 +124,8 @@ Prepared OperandPacking::place(const Access& from, const std::vector<int64_t>& b
   const bool turns = fast != slow;
   if (turns) across = std::clamp<int64_t>(power_of_two_above(made.shape[fast]), 4, 64);
   Prepared prepared = convert(axes, over_axes, source, target, elements, across);
-  for (Access* access : {&prepared.high, &prepared.low}) access->at = made.at;
+  for (Access* access : {&prepared.high, &prepared.low})
+    access->at = made.at;
   prepared.amax.at = std::move(rows);
   return prepared;
 }

@@ -84,7 +84,8 @@ std::vector<TensorId> RowAllReduce::gather(const std::vector<TensorId>& own) {
   for (size_t i = 0; i < own.size(); ++i)
     b_.copy(b_.all(own[i]), place(i, t_.cta_rank(), layout.own));
   b_.add(tile::Signal{flag, 1});
-  for (const Work& work : std::exchange(meanwhile_, {})) work();
+  for (const Work& work : std::exchange(meanwhile_, {}))
+    work();
   b_.add(tile::Wait{flag, t_.options.ctas_per_row});
   const std::vector<int64_t> shape(layout.all.begin() + 1, layout.all.end());
   std::vector<TensorId> gathered;

@@ -23,8 +23,10 @@ class Passes {
 
   void run() {
     terms_.compute_scalars(0);
-    for (int set = 0; keeps_ && set < rows_.kept_sets(); ++set) terms_.set_register(set);
-    for (size_t pass = reduce_two_at_once(); pass < last_; ++pass) reduce(pass);
+    for (int set = 0; keeps_ && set < rows_.kept_sets(); ++set)
+      terms_.set_register(set);
+    for (size_t pass = reduce_two_at_once(); pass < last_; ++pass)
+      reduce(pass);
     terms_.compute_scalars(last_);
     if (splits_softmax_) kernel_.split_softmax.before_last_pass();
     if (!rows_.passes[last_].roots(rows_).empty())
@@ -67,7 +69,8 @@ class Passes {
     });
     terms_.set_source({});
     if (pass + 1 == last_) load_first_ahead();
-    for (const ThreadResult& result : results) join_threads(result);
+    for (const ThreadResult& result : results)
+      join_threads(result);
     if (splits_softmax_ && pass == 0) kernel_.split_softmax.after_maximum();
     if (splits_softmax_ && pass == 1) kernel_.split_softmax.after_sum();
     if (squares_ && pass == 0) squares_.after_sum();

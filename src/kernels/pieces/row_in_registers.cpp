@@ -62,7 +62,8 @@ void compute_in_registers(RowKernel& kernel) {
     terms.keep(p, true);
     terms.set_source({});
     if (p == 0) ready = load_early(kernel);
-    for (const int reduction : rows.passes[p].reduces) reduce_tile(kernel, reduction);
+    for (const int reduction : rows.passes[p].reduces)
+      reduce_tile(kernel, reduction);
     if (kernel.split_softmax && p == 0) kernel.split_softmax.after_maximum();
     if (kernel.split_softmax && p == 1) kernel.split_softmax.after_sum();
     terms.forget_all_but_kept(p);

@@ -29,9 +29,11 @@ std::set<int> loads_that_fill_tiles(const RowReduction& rows) {
   const auto visit = [&](const auto& self, int id) -> void {
     const RowTerm& term = rows.term(id);
     if (term.kind == Kind::load && rows.fills_tile(term.varies)) loads.insert(term.load);
-    for (const int operand : term.operands) self(self, operand);
+    for (const int operand : term.operands)
+      self(self, operand);
   };
-  for (const int root : rows.passes[0].roots(rows)) visit(visit, root);
+  for (const int root : rows.passes[0].roots(rows))
+    visit(visit, root);
   return loads;
 }
 
@@ -48,7 +50,8 @@ void RowPipeline::start(const Index& first) {
   const int stages = as_int(options_.stages);
   pipeline_ = kernel_.tiles.b.pipeline("pipe", stages, {stage_});
   const int64_t ahead = std::max<int64_t>(1, options_.stages - 1);
-  for (int64_t i = 0; i < ahead; ++i) produce(first + i * options_.workers);
+  for (int64_t i = 0; i < ahead; ++i)
+    produce(first + i * options_.workers);
   kernel_.terms.set_source([this](TensorId to) { take(to); });
 }
 

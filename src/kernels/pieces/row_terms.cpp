@@ -37,7 +37,8 @@ Value RowTerms::compute(int id) {
     return bound_.at(id);
   }
   std::vector<Value> operands;
-  for (const int operand : term.operands) operands.push_back(compute(operand));
+  for (const int operand : term.operands)
+    operands.push_back(compute(operand));
   const bool rounds = term.kind == Kind::round;
   const bool is_large_and_shared = term.uses > 1 && term.nodes > kLargestCopy;
   const Value value = rounds ? operands[0] : tile::apply(term.op, std::move(operands));
@@ -97,7 +98,8 @@ TensorId RowTerms::materialize(int id, const std::string& name) {
 
 void RowTerms::compute_scalars(size_t pass) {
   std::set<int> seen;
-  for (const int root : rows_.passes[pass].roots(rows_)) add_scalars(root, seen);
+  for (const int root : rows_.passes[pass].roots(rows_))
+    add_scalars(root, seen);
 }
 
 void RowTerms::add_scalars(int id, std::set<int>& seen) {
@@ -105,7 +107,8 @@ void RowTerms::add_scalars(int id, std::set<int>& seen) {
   const RowTerm& term = rows_.term(id);
   if (term.along_row) {
     if (is_bound(id)) return;
-    for (const int operand : term.operands) add_scalars(operand, seen);
+    for (const int operand : term.operands)
+      add_scalars(operand, seen);
     return;
   }
   if (term.kind == Kind::constant) return;
@@ -167,10 +170,12 @@ std::vector<int> RowTerms::loads_of_last_pass(size_t kept_by) const {
   const auto visit = [&](const auto& self, int id) -> void {
     const RowTerm& term = rows_.term(id);
     if (!term.along_row || kept.contains(id) || !seen.insert(id).second) return;
-    for (const int operand : term.operands) self(self, operand);
+    for (const int operand : term.operands)
+      self(self, operand);
     if (term.kind == Kind::load) loads.push_back(id);
   };
-  for (const int root : rows_.passes.back().roots(rows_)) visit(visit, root);
+  for (const int root : rows_.passes.back().roots(rows_))
+    visit(visit, root);
   return loads;
 }
 

@@ -15,7 +15,8 @@ void RowTerms::keep(size_t pass, bool operands) {
   std::map<int, std::string> names;  // of the terms to materialize
   for (const int root : rows_.passes[pass].roots(rows_))
     if (operands) names[root] = fmt::format("e{}", names.size());
-  for (const auto& [term, set] : rows_.passes[pass].kept) names[term] = set_name(set);
+  for (const auto& [term, set] : rows_.passes[pass].kept)
+    names[term] = set_name(set);
   for (const auto& [term, name] : names) {
     const auto found = bound_.find(term);
     if (found == bound_.end() || found->second.tensor != t_.tile_reg(name)) materialize(term, name);

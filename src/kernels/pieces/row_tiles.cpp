@@ -35,7 +35,8 @@ int64_t RowTiles::tile_count(size_t axis) const {
 
 int64_t RowTiles::tile_count(const std::vector<size_t>& axes) const {
   int64_t count = 1;
-  for (const size_t axis : axes) count *= tile_count(axis);
+  for (const size_t axis : axes)
+    count *= tile_count(axis);
   return count;
 }
 

@@ -62,7 +62,8 @@ void ScanWalk::run() {
 
 void ScanWalk::start_carries() {
   for (const size_t v : carried_)
-    for (const char* const stem : {"before", "lost"}) b_.fill(one_a_line(stem, v), 0);
+    for (const char* const stem : {"before", "lost"})
+      b_.fill(one_a_line(stem, v), 0);
 }
 
 // Loads come first: the first scan fetches what the next turn loads.
@@ -79,8 +80,10 @@ void ScanWalk::step(const Index& turn) {
     else
       values_.compute(v);
   }
-  for (size_t i = 0; i < nest_.outputs.size(); ++i) values_.store(i);
-  for (const size_t v : carried_) carry(v);
+  for (size_t i = 0; i < nest_.outputs.size(); ++i)
+    values_.store(i);
+  for (const size_t v : carried_)
+    carry(v);
 }
 
 // To the tile of that turn; of CTAs that scan together each has one a round.

@@ -79,7 +79,8 @@ void ThreadsKernel::add_to(Family::Programs& out) {
   if (compensates_) total_ = t_.reg("total", Dtype::f32, shape);
   const size_t k = c_.channel.value_or(c_.k[0]);
   const auto [begin, end] = stage_.stages_within(c_.domain_constraints, k, 0, stages);
-  for (int64_t stage = 0; stage + 1 < s_.stages; ++stage) produce(begin + stage);
+  for (int64_t stage = 0; stage + 1 < s_.stages; ++stage)
+    produce(begin + stage);
   sum(begin, end);
   store(draft_, c_, acc_, tile_, result_);
   draft_.finish(out);

@@ -214,7 +214,8 @@ std::optional<WindowOrder> window_order_of(const Contraction& c) {
   int64_t channels = c.nest.axes[*c.channel];
   int64_t step = 1;  // without a window rows of weights are as long
   if (c.window) step = b.at[*across].steps[c.column];
-  while (step * channels * bytes_of(b.dtype) % 16 != 0) ++channels;
+  while (step * channels * bytes_of(b.dtype) % 16 != 0)
+    ++channels;
   auto left = WindowOperand(c, a, channels).made();
   auto right = WindowOperand(c, b, channels).made();
   if (!left || !right) return std::nullopt;

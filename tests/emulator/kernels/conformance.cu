@@ -369,7 +369,8 @@ WL_EXPORT(ping_pong)
 template <int BYTES, class T> WL_FN void add_width(unsigned* out) {
   constexpr int n = BYTES / static_cast<int>(sizeof(T));
   WL_REG(T, x, n);
-  for (int i = 0; i < n; ++i) x[i] = wl::cast<T>(static_cast<float>(i + wl::thread() % 2));
+  for (int i = 0; i < n; ++i)
+    x[i] = wl::cast<T>(static_cast<float>(i + wl::thread() % 2));
   wl::red_add<BYTES>(reinterpret_cast<T*>(out), wl::at(x, 0));
   wl::red_add<BYTES>(reinterpret_cast<T*>(out), wl::at(x, 0), wl::thread() < 2);
 }

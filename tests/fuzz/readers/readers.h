@@ -82,7 +82,8 @@ inline void read_plan(std::string_view bytes) {
   const auto list = launch_list_from_json((*plan)["launch_list"]);
   if (!read(list)) return;
   for (const auto* buffers : {&list->inputs, &list->outputs, &list->workspaces})
-    for (const BufferSpec& buffer : *buffers) require(buffer.bytes() >= 0, buffer.name);
+    for (const BufferSpec& buffer : *buffers)
+      require(buffer.bytes() >= 0, buffer.name);
   require(launch_list_from_json(to_json(*list)).has_value(), "a list that is not read again");
   (*plan)["files"] = nlohmann::json::object();
   runtime::seal_plan(*plan);

@@ -183,7 +183,8 @@ CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t count,
 
 CUresult cuMemsetD32Async(CUdeviceptr address, unsigned value, size_t count, CUstream) {
   auto* const words = static_cast<unsigned*>(pointer(address));
-  for (size_t i = 0; i < count; ++i) words[i] = value;
+  for (size_t i = 0; i < count; ++i)
+    words[i] = value;
   return pretend::answer();
 }
 }

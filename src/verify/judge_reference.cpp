@@ -171,7 +171,8 @@ Status Judge::choose_reference(Ready& ready) {
   if (!best) return ok();
   by_libraries_ = !is_plain(best->kernel);
   const bool strict = is_strict(*setup_.reference);
-  for (Tolerance& tolerance : tolerances_) tolerance.stands_in_always = !strict;
+  for (Tolerance& tolerance : tolerances_)
+    tolerance.stands_in_always = !strict;
   WARPLOOM_TRY(const std::optional<double> error, error_of_reference(set));
   if (by_libraries_) set.inputs->vendor_error = error.value_or(-1);
   ready.reference = best->kernel.name;

@@ -13,75 +13,17 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "cli_fixture.h"
 #include "shared_search.h"
 #include "support/paths.h"
 
 namespace warploom {
 namespace {
-namespace fs = std::filesystem;
+using cli_test::Cli;
+using cli_test::kProgram;
+using cli_test::matmul_model;
+using cli_test::Ran;
 using nlohmann::json;
-
-const std::string kProgram = test::built_path("warploom");
-
-std::string tensor(const std::string& role, const std::string& name, int type, int rows,
-                   int columns) {
-  return role + " { name: \"" + name +
-         "\" type { tensor_type { elem_type: " + std::to_string(type) +
-         " shape { dim { dim_value: " + std::to_string(rows) +
-         " } dim { dim_value: " + std::to_string(columns) + " } } } } }\n";
-}
-
-// C = A·B, square; element type by ONNX's number.
-std::string matmul_model(int type = 1, int size = 64) {
-  return "ir_version: 8\nopset_import { version: 17 }\ngraph {\nname: \"mm\"\n"
-         "node { input: \"A\" input: \"B\" output: \"C\" op_type: \"MatMul\" }\n" +
-         tensor("input", "A", type, size, size) + tensor("input", "B", type, size, size) +
-         tensor("output", "C", type, size, size) + "}\n";
-}
-
-struct Ran {
-  int status = -1;
-  json out;  // discarded where standard output is not one JSON object
-  std::string text;
-  std::string err;
-
-  std::string code() const {
-    return out.is_object() && out.contains("error") ? out["error"].value("code", "") : "";
-  }
-};
-
-class Cli : public testing::Test {
- protected:
-  ScratchFolder scratch{"cli-test"};
-  fs::path model = scratch.path() / "mm.textproto";
-
-  void SetUp() override { ASSERT_TRUE(write_file(model, matmul_model())); }
-
-  Ran shell(const std::string& line, int seconds = 200) {
-    const std::string set_up = "export XDG_CACHE_HOME='" + scratch.path().string() +
-                               "/cache'; W='" + kProgram + "'; cd '" + scratch.path().string() +
-                               "'; ";
-    const auto result =
-        run_process({"bash", "-c", set_up + line},
-                    {.time = std::chrono::seconds(seconds), .output_bytes = 64 << 20});
-    EXPECT_TRUE(result);
-    EXPECT_FALSE(result->timed_out) << line;
-    return {result->exit_status, json::parse(result->out, nullptr, false), result->out,
-            result->err};
-  }
-
-  Ran optimize(const std::string& flags) {
-    return shell("$W optimize " + model.string() + " --json " + flags);
-  }
-
-  void expect_error(const Ran& run, const std::string& code, int status) {
-    EXPECT_EQ(run.code(), code) << run.text << run.err;
-    EXPECT_EQ(run.status, status);
-    ASSERT_TRUE(run.out.is_object() && run.out.contains("error")) << run.text;
-    for (const char* key : {"code", "message", "place", "expected", "found", "remedy"})
-      EXPECT_TRUE(run.out["error"].contains(key)) << key;
-  }
-};
 
 TEST_F(Cli, AssumesWhatEachFlagSaysOfAnInput) {
   const Ran run =
@@ -353,41 +295,6 @@ TEST_F(Cli, OptimizeGivesTheDocumentedKeysAndABundleThatPassesItsCheckAndIsJudge
   EXPECT_EQ(judged.status, 0) << judged.text << judged.err;
 }
 
-// Two equal layers gelu(x·w + b), a third without gelu, softmax; weights are inputs, or constants
-// of the model.
-std::string network_model(bool constants) {
-  std::string text = "ir_version: 8\nopset_import { version: 20 }\ngraph {\nname: \"net\"\n" +
-                     tensor("input", "x", 1, 24, 32) + tensor("output", "y", 1, 24, 32);
-  const auto node = [&](const std::string& op, const std::string& a, const std::string& b,
-                        const std::string& out) {
-    text += "node { input: \"" + a + (b.empty() ? "" : "\" input: \"" + b) + "\" output: \"" + out +
-            "\" op_type: \"" + op + "\" }\n";
-  };
-  std::string x = "x";
-  for (const std::string layer : {"1", "2", "3"}) {
-    node("MatMul", x, "w" + layer, "m" + layer);
-    node("Add", "m" + layer, "b" + layer, "a" + layer);
-    x = "a" + layer;
-    if (layer == "3")
-      node("Softmax", x, "", "y");
-    else {
-      node("Gelu", x, "", "g" + layer);
-      x = "g" + layer;
-    }
-    for (const auto& [name, rows] : {std::pair("w" + layer, 32), std::pair("b" + layer, 1)}) {
-      if (!constants)
-        text += tensor("input", name, 1, rows, 32);
-      else
-        text += "initializer { name: \"" + name + "\" data_type: 1 dims: " + std::to_string(rows) +
-                " dims: 32 ";
-      for (int i = 0; constants && i < rows * 32; ++i)
-        text += "float_data: " + std::to_string((i * 37 % 41 - 20) / 60.0) + " ";
-      if (constants) text += "}\n";
-    }
-  }
-  return text + "}\n";
-}
-
 TEST_F(Cli, ABundleRunsOnFilesOfItsInputs) {
   const auto made = shared_search("matmul", model, "--candidates 2 --budget 60s");
   ASSERT_TRUE(made) << describe(made.error());
@@ -403,69 +310,6 @@ TEST_F(Cli, ABundleRunsOnFilesOfItsInputs) {
   expect_error(shell("$W run mm a.bin --json"), "usage", 2);
   expect_error(shell("$W run mm a.bin missing.bin --json"), "file-missing", 2);
   expect_error(shell("$W show mm --what ncu --json"), "flags-contradict", 2);
-}
-
-TEST_F(Cli, ANetworkBecomesOneBundleAndEqualLayersAreSearchedOnce) {
-  for (const bool constants : {false, true}) {
-    ASSERT_TRUE(write_file(model, network_model(constants)));
-    const Ran run = optimize("--target cpu --candidates 2 --budget 40s --out made");
-    ASSERT_EQ(run.status, 0) << run.text << run.err;
-    std::vector<std::string> regions;
-    for (const auto& region : run.out["regions"])
-      regions.push_back(std::to_string(region["times"].get<int>()) + " " +
-                        region["name"].get<std::string>());
-    EXPECT_EQ(regions.size(), 3u) << run.text;
-    EXPECT_EQ(regions[0], "2 MatMul+Add+Gelu");
-    EXPECT_GT(run.out["best_us"].get<double>(), 0);
-    const Ran check = shell("make -C made check");
-    EXPECT_EQ(check.status, 0) << check.text << check.err;
-    const Ran judged = shell("$W verify made --json");
-    EXPECT_EQ(judged.status, 0) << judged.text << judged.err;
-  }
-}
-
-TEST_F(Cli, OfANetworkTheArchiveKnowsWhatShareEachRegionHad) {
-  ASSERT_TRUE(write_file(model, network_model(false)));
-  const std::string flags = "--target cpu --budget 40s --archive kept.sqlite --out made";
-  ASSERT_EQ(optimize(flags).status, 0);
-  double seconds = 0;
-  bool all_judged_whole = true;
-  auto archive = archive::Archive::open(scratch.path() / "kept.sqlite");
-  const auto problems = archive->problems();
-  for (const auto& problem : *problems) {
-    const auto runs = archive->runs(problem.key);
-    EXPECT_LT(runs->front().budget_seconds, 40) << problem.name;
-    seconds += runs->front().budget_seconds;
-    all_judged_whole &= (*archive->best(problem.key))->stage == archive::Stage::promoted;
-  }
-  EXPECT_NEAR(seconds, 40, 1e-9);
-  // What a busy machine left no time to judge whole is searched again.
-  EXPECT_EQ(optimize(flags).out["recalled"].get<bool>(), all_judged_whole);
-}
-
-TEST_F(Cli, ASearchOfANetworkThatWasKilledGoesOn) {
-  ASSERT_TRUE(write_file(model, network_model(false)));
-  const std::string flags = "--target cpu --archive kept.sqlite --out made ";
-  const auto rows = [&] {
-    std::vector<std::string> out;
-    auto archive = archive::Archive::open(scratch.path() / "kept.sqlite");
-    const auto problems = archive->problems();
-    for (const auto& problem : *problems) {
-      const auto candidates = archive->candidates(problem.key);
-      for (const auto& row : *candidates)
-        out.push_back(problem.name + " " + row.schedule);
-    }
-    return out;
-  };
-  shell("timeout -s KILL 8 $W optimize " + model.string() + " --budget 10m --strategy random " +
-        flags);
-  const auto before = rows();
-  EXPECT_FALSE(before.empty());
-  const Ran run = optimize(flags + "--candidates 1 --budget 40s");
-  EXPECT_EQ(run.status, 0) << run.text << run.err;
-  const auto after = rows();
-  for (const auto& row : before)
-    EXPECT_NE(std::ranges::find(after, row), after.end()) << row;
 }
 
 TEST_F(Cli, AnOperatorThatIsNotSupportedIsNamed) {
@@ -495,7 +339,7 @@ TEST_F(Cli, InterruptEndsWithTheBestSoFar) {
   EXPECT_EQ(run.status, 130) << run.text << run.err;
   ASSERT_TRUE(run.out.is_object()) << run.text;
   if (run.out.contains("bundle"))
-    EXPECT_TRUE(fs::exists(scratch.path() / "made/plan.json"));
+    EXPECT_TRUE(std::filesystem::exists(scratch.path() / "made/plan.json"));
   else
     EXPECT_EQ(run.code(), "interrupted") << run.text;  // nothing was found before it
 }

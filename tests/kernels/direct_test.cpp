@@ -356,25 +356,6 @@ TEST(Direct, CoversNoScansAlongTwoAxes) {
     EXPECT_EQ(direct_family(region, *target::capabilities_of(target)), nullptr);
 }
 
-TEST(Direct, ResultsThatNoCacheHoldsAreWrittenPastThemOnACpu) {
-  const auto cpu = *target::capabilities_of("cpu");
-  const auto text_of = [&](int64_t rows, bool streaming) {
-    Net n;
-    const Region region{n.with({n.add(OpKind::Add, {n.x({rows, 1024}), n.x({1024})})}),
-                        Track::fp32};
-    const FamilyPtr family = direct_family(region, cpu);
-    KernelConfig schedule = DirectConfig{
-        .tile_x = 1024, .tile_y = 4, .nontemporal_store = streaming, .row_by_row = true};
-    EXPECT_EQ(std::ranges::count(family->space().fields, "nontemporal_store", &Field::name),
-              rows > 8000);
-    const auto list = build(region, schedule, cpu);
-    return list ? list->kernels[0].source : describe(list.error());
-  };
-  EXPECT_NE(text_of(16384, 1).find("wl::stream("), std::string::npos);
-  EXPECT_EQ(text_of(16384, 0).find("wl::stream("), std::string::npos);
-  text_of(64, 0);
-}
-
 // The input of that name, or else the output.
 void* memory_of(const std::string& name, const graph::Graph& graph,
                 std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& output) {

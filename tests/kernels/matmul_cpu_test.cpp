@@ -138,7 +138,8 @@ struct Trial {
     poison();
     for (size_t i = 0; i < made.programs.size(); ++i) {
       tile::Buffers given;
-      for (const auto& [name, buffer] : made.buffers[i]) given[name] = buffers.at(buffer);
+      for (const auto& [name, buffer] : made.buffers[i])
+        given[name] = buffers.at(buffer);
       const auto status = tile::interpret(made.programs[i], given);
       ASSERT_TRUE(status) << config.text() << describe(status.error());
     }
@@ -179,7 +180,8 @@ class Trials {
   size_t run(const std::vector<std::string>& flags = {}) {
     CpuLibrary library;
     for (auto& trial : trials_)
-      for (const Kernel& kernel : trial->kernels) library.add(kernel);
+      for (const Kernel& kernel : trial->kernels)
+        library.add(kernel);
     if (!library.compile(flags)) return 0;
     for (auto& trial : trials_) {
       trial->run(library);
@@ -238,7 +240,8 @@ TEST(MatmulCpu, KeepsInfinitiesAndNanToTheirRowsAndColumns) {
   x[12 * k + 19] = HUGE_VALF;
   w[19 * n + 34] = NAN;
   CpuLibrary library;
-  for (const Kernel& kernel : trial.kernels) library.add(kernel);
+  for (const Kernel& kernel : trial.kernels)
+    library.add(kernel);
   ASSERT_TRUE(library.compile());
   trial.call(library);
   const auto* y = reinterpret_cast<const float*>(trial.buffers.at(trial.output().name).data());
@@ -258,10 +261,12 @@ TEST(MatmulCpu, LongSumsOfOneSignStayWithinTheTrack) {
     Trial trial(matmul(4, 16, k), config, capabilities, as_int(block));
     for (const auto* name : {"x", "w"}) {
       auto* own = reinterpret_cast<float*>(trial.buffers.at(name).data());
-      for (size_t i = 0; i < trial.buffers.at(name).size() / 4; ++i) own[i] = std::abs(own[i]);
+      for (size_t i = 0; i < trial.buffers.at(name).size() / 4; ++i)
+        own[i] = std::abs(own[i]);
     }
     CpuLibrary library;
-    for (const Kernel& kernel : trial.kernels) library.add(kernel);
+    for (const Kernel& kernel : trial.kernels)
+      library.add(kernel);
     ASSERT_TRUE(library.compile());
     trial.call(library);
     std::vector<graph::Bytes> views = {trial.buffers.at("x"), trial.buffers.at("w")};

@@ -1,10 +1,13 @@
 // Programs that several tests use, and buffers to run them on.
 #pragma once
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
 #include <vector>
+#include "base/error.h"
 #include "base/random.h"
 #include "tile/build.h"
 #include "tile/interpret.h"
@@ -266,5 +269,15 @@ inline double softmax_error(int64_t rows, int64_t columns, const Arrays& arrays)
     }
   }
   return worst;
+}
+
+// Whether interpreting it fails at a line, in such words.
+inline void expect_undefined(const Program& program, int line, const std::string& word) {
+  Arrays arrays(program);
+  const Status status = interpret(program, arrays.buffers());
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kTileRuntime) << describe(status.error());
+  EXPECT_TRUE(status.error().place.ends_with(fmt::format(":{}", line))) << status.error().place;
+  EXPECT_NE(status.error().message.find(word), std::string::npos) << status.error().message;
 }
 }  // namespace warploom::tile

@@ -28,5 +28,13 @@ TEST(Interpret, AnInvalidProgramIsRefused) {
   b.fill(x, 0);
   EXPECT_EQ(interpret(b.finish(), {}).error().code, ErrorCode::kTileInvalid);
 }
+
+TEST(Interpret, DividingByZeroIsUndefined) {
+  Builder b("zero");
+  const auto x = b.global("X", Dtype::f32, {2});
+  const auto s = b.shared("s", Dtype::f32, {2});
+  const int line = (b.copy(b.tile(x, {Index(1) / block(0)}, {2}), b.all(s)), __LINE__);
+  expect_undefined(b.finish(), line, "divides");
+}
 }  // namespace
 }  // namespace warploom::tile

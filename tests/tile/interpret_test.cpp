@@ -328,15 +328,6 @@ TEST(Interpret, ElementsOfLessThanAByteArePackedRoundedAndSaturated) {
     EXPECT_EQ(arrays.get("Z", i), codes[2 * i] + 16 * codes[2 * i + 1]) << i;
 }
 
-void expect_undefined(const Program& program, int line, const std::string& word) {
-  Arrays arrays(program);
-  const Status status = interpret(program, arrays.buffers());
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::kTileRuntime) << report(status);
-  EXPECT_TRUE(status.error().place.ends_with(fmt::format(":{}", line))) << status.error().place;
-  EXPECT_NE(status.error().message.find(word), std::string::npos) << status.error().message;
-}
-
 TEST(Interpret, ReadingTheUnwrittenNamesTheElement) {
   Builder b("unwritten");
   const auto y = b.output("Y", Dtype::f32, {4});
@@ -490,14 +481,6 @@ TEST(Interpret, BlocksOfACooperativeProgramWaitForEachOther) {
     for (size_t i = 0; i < 3 && least == 3; ++i)
       EXPECT_EQ(arrays.get("sums", i), 6);
   }
-}
-
-TEST(Interpret, DividingByZeroIsUndefined) {
-  Builder b("zero");
-  const auto x = b.global("X", Dtype::f32, {2});
-  const auto s = b.shared("s", Dtype::f32, {2});
-  const int line = (b.copy(b.tile(x, {Index(1) / block(0)}, {2}), b.all(s)), __LINE__);
-  expect_undefined(b.finish(), line, "divides");
 }
 }  // namespace
 }  // namespace warploom::tile

@@ -158,7 +158,8 @@ class MatmulCpu final : public Family {
   Values depths() const {
     Values out;
     const auto near = [&](int64_t wanted) { return ceil_div(depth_, ceil_div(depth_, wanted)); };
-    for (const int64_t wanted : {256, 512, 384, 128}) out.push_back(near(wanted));
+    for (const int64_t wanted : {256, 512, 384, 128})
+      out.push_back(near(wanted));
     if (is_flat()) out.push_back(near(kLongestSum * 8));
     return without_repeats(out);
   }

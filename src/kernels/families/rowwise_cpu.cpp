@@ -189,7 +189,8 @@ class RowwiseCpu final : public Family {
     else
       options.extents[rows_.row.back()] = s.chunk;
     int64_t tiles = 1;
-    for (const size_t axis : rows_.row) tiles *= ceil_div(rows_.size(axis), options.extents[axis]);
+    for (const size_t axis : rows_.row)
+      tiles *= ceil_div(rows_.size(axis), options.extents[axis]);
     options.compensated_sums = tiles > kManyTiles;
     options.nontemporal_store = s.nontemporal_store && all_f32();
     return options;

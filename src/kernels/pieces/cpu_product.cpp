@@ -64,14 +64,16 @@ std::vector<size_t> CpuProduct::outer_axes(const Access& access) const {
 
 int64_t CpuProduct::count_along(const std::vector<size_t>& axes) const {
   int64_t count = 1;
-  for (const size_t axis : axes) count *= nest_.axes[axis];
+  for (const size_t axis : axes)
+    count *= nest_.axes[axis];
   return count;
 }
 
 // The number of a place along these axes, the last one fastest.
 Index CpuProduct::place_along(const std::vector<size_t>& axes, const TileCoord& at) const {
   Index place = 0;
-  for (const size_t axis : axes) place = place * nest_.axes[axis] + at.origin[axis];
+  for (const size_t axis : axes)
+    place = place * nest_.axes[axis] + at.origin[axis];
   return place;
 }
 

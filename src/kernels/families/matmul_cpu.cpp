@@ -11,6 +11,7 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/config/configs.h"
 #include "kernels/config/constraints.h"
@@ -49,9 +50,11 @@ Values without_repeats(const Values& values) {
 
 class MatmulCpu final : public Family {
  public:
-  MatmulCpu(Contraction contraction, const Capabilities& capabilities)
+  MatmulCpu(Contraction contraction, const graph::Graph& graph, const Capabilities& capabilities)
       : Family(MatmulCpuConfig::type(), capabilities, Specialization::made),
         c_(std::move(contraction)),
+        has_constant_a_(is_constant(c_.access_a(), graph)),
+        has_constant_b_(is_constant(c_.access_b(), graph)),
         rows_(c_.nest.axes[c_.row]),
         columns_(c_.nest.axes[c_.column]),
         depth_(c_.nest.axes[c_.k[0]]) {}
@@ -63,7 +66,7 @@ class MatmulCpu final : public Family {
     space.offer<MatmulCpuConfig>(F::block_k, depths());
     space.offer<MatmulCpuConfig>(F::step_k, is_flat() ? Values{0, 8, 16} : Values{0});
     space.offer<MatmulCpuConfig>(F::tasks_m, shares(rows_));
-    space.offer<MatmulCpuConfig>(F::tasks_n, shares(columns_));
+    space.offer<MatmulCpuConfig>(F::tasks_n, holds_rows() ? Values{1} : shares(columns_));
     space.offer<MatmulCpuConfig>(F::pack_a, choices(PackedBy::nobody, PackedBy::program));
     space.offer<MatmulCpuConfig>(F::pack_b,
                                  choices(PackedBy::nobody, PackedBy::task, PackedBy::program));
@@ -95,8 +98,11 @@ class MatmulCpu final : public Family {
     const auto packed = [&](const Access& access, int64_t elements) {
       return kLaunch + as_double(elements * outer_count(access)) * cycles_to_pack(access) / cores;
     };
-    if (s.pack_a == PackedBy::program) cycles += packed(c_.access_a(), rows_ * depth_);
-    if (s.pack_b == PackedBy::program) cycles += packed(c_.access_b(), columns_ * depth_);
+    // Constants are packed once, before the calls.
+    if (s.pack_a == PackedBy::program && !has_constant_a_)
+      cycles += packed(c_.access_a(), rows_ * depth_);
+    if (s.pack_b == PackedBy::program && !has_constant_b_)
+      cycles += packed(c_.access_b(), columns_ * depth_);
     return cycles;
   }
 
@@ -107,6 +113,8 @@ class MatmulCpu final : public Family {
   }
 
  private:
+  bool holds_rows() const { return !c_.reductions.empty(); }
+
   int64_t lanes() const { return capabilities_.lanes(); }
 
   int64_t registers() const { return std::max(capabilities_.registers, 16); }
@@ -212,12 +220,15 @@ class MatmulCpu final : public Family {
     const CpuProduct product(c_, s);
     const int64_t packed = s.pack_b == PackedBy::task ? product.depth() * s.tile_n : 0;
     const int64_t rows_of_task = ceil_div(ceil_div(rows_, s.tile_m), s.tasks_m) * s.tile_m;
-    const int64_t sums = product.blocks() > 1 ? rows_of_task * round_up(s.tile_n, lanes()) : 0;
+    int64_t sums = product.blocks() > 1 ? rows_of_task * round_up(s.tile_n, lanes()) : 0;
+    if (holds_rows()) sums = rows_of_task * round_up(columns_, lanes());
     checks.require_fits(4 * (packed + sums) + 4096, capabilities_.shared_bytes,
                         {F::tile_m, F::tile_n, F::block_k, F::tasks_m, F::pack_b});
   }
 
   void check_tasks(Check& checks, const MatmulCpuConfig& s) const {
+    checks.require(s.tasks_n == 1 || !holds_rows(), {F::tasks_n},
+                   "tasks_n=1 where rows of the result are reduced", s.tasks_n);
     const TileLine rows(rows_, s.tile_m, s.tasks_m);
     const TileLine columns(columns_, s.tile_n, s.tasks_n);
     checks.require(rows.tasks() == s.tasks_m, {F::tile_m, F::tasks_m},
@@ -282,7 +293,14 @@ class MatmulCpu final : public Family {
     return cycles * (folds || across ? 1.2 : 1);
   }
 
+  static bool is_constant(const Access& access, const graph::Graph& graph) {
+    const bool is_known = access.tensor >= 0 && access.tensor < std::ssize(graph.tensors);
+    return is_known && graph.tensor(access.tensor).constant;
+  }
+
   Contraction c_;
+  bool has_constant_a_;
+  bool has_constant_b_;
   int64_t rows_;
   int64_t columns_;
   int64_t depth_;
@@ -319,11 +337,17 @@ bool is_covered(const Contraction& c) {
 }
 }  // namespace
 
+// What reduces rows of the result is computed behind the product where every core has rows of its
+// own, and a cache holds some.
 FamilyPtr matmul_cpu_family(const Region& region, const Capabilities& capabilities) {
+  constexpr int64_t kLongestRow = 4096;
   if (capabilities.gpu || region.track == Track::fp8) return nullptr;
-  auto contraction = contraction_of(region.nests());
-  if (!contraction || !is_covered(*contraction)) return nullptr;
-  if (contraction->nest.axes[contraction->k[0]] > kLongestSum * kMostBlocks) return nullptr;
-  return std::make_shared<MatmulCpu>(*std::move(contraction), capabilities);
+  auto c = contraction_of(region.nests(), true);
+  if (!c || !c->scales.empty() || !is_covered(*c)) return nullptr;
+  const auto& axes = c->nest.axes;
+  if (axes[c->k[0]] > kLongestSum * kMostBlocks) return nullptr;
+  const bool few_rows = axes[c->row] < 16 * int64_t{capabilities.num_sms};
+  if (!c->reductions.empty() && (few_rows || axes[c->column] > kLongestRow)) return nullptr;
+  return std::make_shared<MatmulCpu>(*std::move(c), region.graph, capabilities);
 }
 }  // namespace warploom::kernels

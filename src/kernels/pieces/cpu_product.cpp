@@ -156,10 +156,12 @@ void CpuProduct::add_to(Family::Programs& out) {
     global_b_.emplace(draft_, "B", nest_, c_.access_b(), std::vector{k_, c_.column});
   if (s_.pack_b == PackedBy::task) scratch_b_ = t_.shared("b", Dtype::f32, {depth_, columns_.tile});
   part_ = t_.reg("part", Dtype::f32, {rows_.tile, columns_.tile});
-  if (blocks() > 1)
-    sums_ = t_.shared("sums", Dtype::f32, {rows_.per_task, rows_.tile, columns_.tile});
+  const int64_t width = holds_rows() ? columns_.size : columns_.tile;
+  if (blocks() > 1 || holds_rows())
+    sums_ = t_.shared("sums", Dtype::f32, {rows_.per_task, rows_.tile, width});
   go_to_task();
   t_.for_("j", 0, columns_.per_task, 1, [&](const Index& j) { column(first_panel_ + j); });
+  if (holds_rows()) finish_rows();
   draft_.finish(out);
 }
 
@@ -196,7 +198,7 @@ void CpuProduct::block(const Index& number, const Index& k, int64_t depth, bool 
     take_over(i, number);
     multiply(k, depth);
     if (s_.step_k > 0) add_before(i, number);
-    if (last)
+    if (last && !holds_rows())
       store(draft_, c_, part_, here_, result_);
     else
       t_.copy(t_.all(part_), kept(i));
@@ -204,13 +206,30 @@ void CpuProduct::block(const Index& number, const Index& k, int64_t depth, bool 
 }
 
 Tile CpuProduct::kept(const Index& row) const {
-  return t_.tile(sums_, {row, 0, 0}, {1, rows_.tile, columns_.tile});
+  const Index column = holds_rows() ? here_.origin[c_.column] : Index(0);
+  return t_.tile(sums_, {row, 0, column}, {1, rows_.tile, columns_.tile});
+}
+
+// What follows sums that are whole rows, one row after another.
+void CpuProduct::finish_rows() {
+  const TensorId row = t_.reg("row", Dtype::f32, {1, columns_.size});
+  t_.for_("i", 0, rows_.per_task, 1, [&](const Index& i) {
+    t_.for_("r", 0, rows_.tile, 1, [&](const Index& r) {
+      TileCoord whole = here_;
+      whole.origin[c_.row] = rows_.origin(first_row_ + i) + r;
+      whole.origin[c_.column] = 0;
+      whole.extent[c_.row] = 1;
+      whole.extent[c_.column] = columns_.size;
+      t_.copy(t_.tile(sums_, {i, r, 0}, {1, 1, columns_.size}), t_.all(row));
+      store(draft_, c_, row, whole, result_);
+    });
+  });
 }
 
 // What a product adds its own sum to: 0, or what the blocks before have summed.
 void CpuProduct::take_over(const Index& row, const Index& number) {
   const auto copy = [&] { t_.copy(kept(row), t_.all(part_)); };
-  const bool adds = sums_ >= 0 && s_.step_k <= 0;
+  const bool adds = blocks() > 1 && s_.step_k <= 0;
   if (adds && number.constant()) return copy();
   t_.fill(part_, 0);
   if (adds) t_.if_less(0, number, copy);
@@ -219,7 +238,7 @@ void CpuProduct::take_over(const Index& row, const Index& number) {
 // Where a block is several products, each would add to all that was before: it is added behind
 // them.
 void CpuProduct::add_before(const Index& row, const Index& number) {
-  if (sums_ < 0) return;
+  if (blocks() == 1) return;
   const TensorId before = draft_.reg("before", Dtype::f32, {rows_.tile, columns_.tile});
   t_.if_less(0, number, [&] {
     t_.copy(kept(row), t_.all(before));

@@ -7,6 +7,9 @@
 //     for row tile i:  part = A[i, k] · b, in registers; plus what the blocks before have summed
 //       the last block: what follows the sum, and the result; else: kept in scratch memory
 //
+// What reduces rows of the result, a norm or a softmax, finds them whole in scratch memory, behind
+// all columns.
+//
 // Tiles lie side by side but for the last one of rows and of columns, which is moved back to end
 // where the tensor does: what it computes again is the same. So no tile is partly outside, and
 // operands can be read in place. Blocks of k are summed apart (promotion.h). Packed operands:
@@ -75,6 +78,11 @@ class CpuProduct {
   void go_to_task();
   void column(const Index& number);
   void block(const Index& number, const Index& k, int64_t depth, bool last);
+
+  // Whether what follows the sum needs whole rows of it.
+  bool holds_rows() const { return !c_.reductions.empty(); }
+
+  void finish_rows();
   tile::Tile kept(const Index& row) const;
   void take_over(const Index& row, const Index& number);
   void add_before(const Index& row, const Index& number);

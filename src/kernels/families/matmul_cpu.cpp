@@ -92,7 +92,7 @@ class MatmulCpu final : public Family {
     const auto& s = config.as<MatmulCpuConfig>();
     constexpr double kLaunch = 6000;  // of a program on all cores
     const double cores = capabilities_.num_sms;
-    const auto tasks = as_double(CpuProduct(c_, s).tasks());
+    const auto tasks = as_double(CpuProduct(c_, s, lanes()).tasks());
     double cycles = std::ceil(tasks / cores) * cycles_of_task(s);
     if (tasks > 1) cycles += kLaunch / 2;
     const auto packed = [&](const Access& access, int64_t elements) {
@@ -108,7 +108,7 @@ class MatmulCpu final : public Family {
 
   Result<Programs> programs(const KernelConfig& config) const override {
     Programs out;
-    CpuProduct(c_, config.as<MatmulCpuConfig>()).add_to(out);
+    CpuProduct(c_, config.as<MatmulCpuConfig>(), lanes()).add_to(out);
     return out;
   }
 
@@ -217,13 +217,9 @@ class MatmulCpu final : public Family {
     const Dtype type_of_b = s.pack_b == PackedBy::nobody ? b.dtype : Dtype::f32;
     checks.require(type_of_a == type_of_b, {F::pack_a, F::pack_b},
                    "both operands packed, or neither, where they are not fp32", 1);
-    const CpuProduct product(c_, s);
-    const int64_t packed = s.pack_b == PackedBy::task ? product.depth() * s.tile_n : 0;
-    const int64_t rows_of_task = ceil_div(ceil_div(rows_, s.tile_m), s.tasks_m) * s.tile_m;
-    int64_t sums = product.blocks() > 1 ? rows_of_task * round_up(s.tile_n, lanes()) : 0;
-    if (holds_rows()) sums = rows_of_task * round_up(columns_, lanes());
-    checks.require_fits(4 * (packed + sums) + 4096, capabilities_.shared_bytes,
-                        {F::tile_m, F::tile_n, F::block_k, F::tasks_m, F::pack_b});
+    const int64_t floats = CpuProduct(c_, s, lanes()).scratch_floats();
+    checks.require_fits(4 * floats + 4096, capabilities_.shared_bytes,
+                        {F::tile_m, F::tile_n, F::block_k, F::tasks_m, F::tasks_n, F::pack_b});
   }
 
   void check_tasks(Check& checks, const MatmulCpuConfig& s) const {
@@ -261,8 +257,20 @@ class MatmulCpu final : public Family {
   }
 
   double cycles_of_task(const MatmulCpuConfig& s) const {
-    const TileLine rows(rows_, s.tile_m, s.tasks_m);
     const TileLine columns(columns_, s.tile_n, s.tasks_n);
+    double cycles = 100;
+    if (CpuProduct(c_, s, lanes()).has_narrow_end()) {
+      MatmulCpuConfig end = s;
+      end.tile_n = columns_ % s.tile_n;
+      cycles += as_double(columns_ / s.tile_n) * cycles_of_column(s) + cycles_of_column(end);
+    } else {
+      cycles += as_double(columns.per_task) * cycles_of_column(s);
+    }
+    return cycles;
+  }
+
+  double cycles_of_column(const MatmulCpuConfig& s) const {
+    const TileLine rows(rows_, s.tile_m, s.tasks_m);
     const int64_t blocks = ceil_div(depth_, s.block_k);
     const auto depth = as_double(depth_);
     const int64_t vectors = vectors_of(s.tile_n);
@@ -274,7 +282,7 @@ class MatmulCpu final : public Family {
     if (s.pack_b == PackedBy::task)
       column += depth * as_double(s.tile_n) * cycles_to_pack(c_.access_b());
     if (s.pack_b == PackedBy::nobody) column += depth * as_double(vectors) * 2;
-    return as_double(columns.per_task) * column + 100;
+    return column;
   }
 
   // A term of a register tile, with what reading operands across pages costs.

@@ -77,6 +77,20 @@ graph::Graph batched(const graph::Shape& a, const graph::Shape& b_shape) {
   return *b.finish();
 }
 
+graph::Graph with_reduced_rows(int64_t m, int64_t n, int64_t k, bool norm) {
+  graph::Builder b("reduced");
+  const auto x = b.input("x", Dtype::f32, {m, k});
+  auto y = b.add(OpKind::MatMul, {x, b.input("w", Dtype::f32, {k, n})});
+  y = b.add(OpKind::Add, {y, b.input("bias", Dtype::f32, {n})});
+  if (norm)
+    y = b.add(OpKind::LayerNormalization,
+              {y, b.input("scale", Dtype::f32, {n}), b.input("shift", Dtype::f32, {n})});
+  else
+    y = b.add(OpKind::Softmax, {y}, {{"axis", int64_t{-1}}});
+  b.output(y);
+  return *graph::decompose(*b.finish());
+}
+
 // A region under one config: its programs, their kernels, and the buffers by name.
 struct Trial {
   Region region;
@@ -214,6 +228,8 @@ TEST(MatmulCpu, AgreesWithTheReference) {
   trials.add(batched({3, 10, 20}, {20, 30}));
   trials.add(batched({3, 10, 20}, {3, 20, 30}));
   trials.add(batched({2, 1, 5, 8}, {3, 8, 6}));
+  trials.add(with_reduced_rows(70, 90, 40, true));
+  trials.add(with_reduced_rows(65, 33, 140, false));
   EXPECT_GE(trials.run(), 50u);
 }
 

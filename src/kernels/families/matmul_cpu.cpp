@@ -11,6 +11,7 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/config/configs.h"
 #include "kernels/config/constraints.h"
@@ -47,11 +48,114 @@ Values without_repeats(const Values& values) {
   return out;
 }
 
+// How many places along axes that are neither rows, columns nor k.
+int64_t outer_count(const Contraction& c, const Access& access) {
+  int64_t count = 1;
+  for (size_t a = 0; a < c.nest.axes.size(); ++a)
+    if (access.uses(a) && a != c.row && a != c.column && a != c.k[0]) count *= c.nest.axes[a];
+  return count;
+}
+
+// A guess of the time of a config, in cycles of one core.
+class Guess {
+ public:
+  Guess(const Contraction& contraction, const MatmulCpuConfig& config,
+        const Capabilities& capabilities)
+      : c_(contraction),
+        s_(config),
+        cores_(capabilities.num_sms),
+        lanes_(capabilities.lanes()),
+        rows_(c_.nest.axes[c_.row]),
+        columns_(c_.nest.axes[c_.column]),
+        depth_(c_.nest.axes[c_.k[0]]) {}
+
+  // Constants are packed once, before the calls.
+  double cycles(bool has_constant_a, bool has_constant_b) const {
+    constexpr double kLaunch = 6000;  // of a program on all cores
+    const auto tasks = as_double(CpuProduct(c_, s_, lanes_).tasks());
+    double cycles = std::ceil(tasks / cores_) * cycles_of_task();
+    if (tasks > 1) cycles += kLaunch / 2;
+    const auto packed = [&](const Access& access, int64_t elements) {
+      const auto all = as_double(elements * outer_count(c_, access));
+      return kLaunch + all * cycles_to_pack(access) / cores_;
+    };
+    if (s_.pack_a == PackedBy::program && !has_constant_a)
+      cycles += packed(c_.access_a(), rows_ * depth_);
+    if (s_.pack_b == PackedBy::program && !has_constant_b)
+      cycles += packed(c_.access_b(), columns_ * depth_);
+    return cycles;
+  }
+
+ private:
+  // An element, from memory that is near to memory that is near.
+  double cycles_to_pack(const Access& access) const {
+    const bool is_b = &access == &c_.access_b();
+    const bool in_rows = access.stride(is_b ? c_.column : c_.k[0]) == 1;
+    return in_rows ? 0.35 : 0.6;
+  }
+
+  double cycles_of_task() const {
+    const MatmulCpuConfig& s = s_;
+    const TileLine columns(columns_, s.tile_n, s.tasks_n);
+    double cycles = 100;
+    if (CpuProduct(c_, s, lanes_).has_narrow_end()) {
+      MatmulCpuConfig end = s;
+      end.tile_n = columns_ % s.tile_n;
+      cycles += as_double(columns_ / s.tile_n) * cycles_of_column(s) + cycles_of_column(end);
+    } else {
+      cycles += as_double(columns.per_task) * cycles_of_column(s);
+    }
+    return cycles;
+  }
+
+  double cycles_of_column(const MatmulCpuConfig& s) const {
+    const TileLine rows(rows_, s.tile_m, s.tasks_m);
+    const int64_t blocks = ceil_div(depth_, s.block_k);
+    const auto depth = as_double(depth_);
+    const int64_t vectors = ceil_div(s.tile_n, lanes_);
+    const auto in_tile = as_double(s.tile_m * vectors);
+    double tile = depth * cycles_of_tile(s);
+    if (s.step_k > 0) tile += depth / as_double(s.step_k) * in_tile * 1.5;
+    tile += as_double(blocks) * (in_tile * (blocks > 1 ? 3 : 1) + 30) + in_tile * 2;
+    double column = as_double(rows.per_task) * tile;
+    if (s.pack_b == PackedBy::task)
+      column += depth * as_double(s.tile_n) * cycles_to_pack(c_.access_b());
+    if (s.pack_b == PackedBy::nobody) column += depth * as_double(vectors) * 2;
+    return column;
+  }
+
+  // A term of a register tile, with what reading operands across pages costs.
+  double cycles_of_tile(const MatmulCpuConfig& s) const {
+    constexpr int64_t kPage = 1024;  // elements
+    const int64_t vectors = ceil_div(s.tile_n, lanes_);
+    double cycles = cycles_a_term(s.tile_m, std::min(vectors, kMostVectors));
+    if (vectors > kMostVectors) cycles *= as_double(vectors) / as_double(kMostVectors);
+    const int64_t apart_b = c_.access_b().stride(c_.k[0]);
+    if (s.pack_b == PackedBy::nobody && s.step_k <= 0 && apart_b > kNear)
+      cycles *= apart_b % kPage == 0 ? 1.6 : 1.15;
+    if (s.pack_a != PackedBy::nobody) return cycles;
+    const Access& a = c_.access_a();
+    const bool folds = a.stride(c_.row) % kPage == 0 && s.tile_m > 8;
+    const bool across = a.stride(c_.k[0]) > kNear;
+    return cycles * (folds || across ? 1.2 : 1);
+  }
+
+  const Contraction& c_;
+  const MatmulCpuConfig& s_;
+  double cores_;
+  int64_t lanes_;
+  int64_t rows_;
+  int64_t columns_;
+  int64_t depth_;
+};
+
 class MatmulCpu final : public Family {
  public:
-  MatmulCpu(Contraction contraction, const Capabilities& capabilities)
+  MatmulCpu(Contraction contraction, const graph::Graph& graph, const Capabilities& capabilities)
       : Family(MatmulCpuConfig::type(), capabilities, Specialization::made),
         c_(std::move(contraction)),
+        has_constant_a_(is_constant(c_.access_a(), graph)),
+        has_constant_b_(is_constant(c_.access_b(), graph)),
         rows_(c_.nest.axes[c_.row]),
         columns_(c_.nest.axes[c_.column]),
         depth_(c_.nest.axes[c_.k[0]]) {}
@@ -63,7 +167,7 @@ class MatmulCpu final : public Family {
     space.offer<MatmulCpuConfig>(F::block_k, depths());
     space.offer<MatmulCpuConfig>(F::step_k, is_flat() ? Values{0, 8, 16} : Values{0});
     space.offer<MatmulCpuConfig>(F::tasks_m, shares(rows_));
-    space.offer<MatmulCpuConfig>(F::tasks_n, shares(columns_));
+    space.offer<MatmulCpuConfig>(F::tasks_n, holds_rows() ? Values{1} : shares(columns_));
     space.offer<MatmulCpuConfig>(F::pack_a, choices(PackedBy::nobody, PackedBy::program));
     space.offer<MatmulCpuConfig>(F::pack_b,
                                  choices(PackedBy::nobody, PackedBy::task, PackedBy::program));
@@ -87,26 +191,18 @@ class MatmulCpu final : public Family {
   // Cycles of the busiest core.
   double guess(const KernelConfig& config) const override {
     const auto& s = config.as<MatmulCpuConfig>();
-    constexpr double kLaunch = 6000;  // of a program on all cores
-    const double cores = capabilities_.num_sms;
-    const auto tasks = as_double(CpuProduct(c_, s).tasks());
-    double cycles = std::ceil(tasks / cores) * cycles_of_task(s);
-    if (tasks > 1) cycles += kLaunch / 2;
-    const auto packed = [&](const Access& access, int64_t elements) {
-      return kLaunch + as_double(elements * outer_count(access)) * cycles_to_pack(access) / cores;
-    };
-    if (s.pack_a == PackedBy::program) cycles += packed(c_.access_a(), rows_ * depth_);
-    if (s.pack_b == PackedBy::program) cycles += packed(c_.access_b(), columns_ * depth_);
-    return cycles;
+    return Guess(c_, s, capabilities_).cycles(has_constant_a_, has_constant_b_);
   }
 
   Result<Programs> programs(const KernelConfig& config) const override {
     Programs out;
-    CpuProduct(c_, config.as<MatmulCpuConfig>()).add_to(out);
+    CpuProduct(c_, config.as<MatmulCpuConfig>(), lanes()).add_to(out);
     return out;
   }
 
  private:
+  bool holds_rows() const { return !c_.reductions.empty(); }
+
   int64_t lanes() const { return capabilities_.lanes(); }
 
   int64_t registers() const { return std::max(capabilities_.registers, 16); }
@@ -210,22 +306,21 @@ class MatmulCpu final : public Family {
     const Dtype type_of_b = s.pack_b == PackedBy::nobody ? b.dtype : Dtype::f32;
     checks.require(type_of_a == type_of_b, {F::pack_a, F::pack_b},
                    "both operands packed, or neither, where they are not fp32", 1);
-    const CpuProduct product(c_, s);
-    const int64_t packed = s.pack_b == PackedBy::task ? product.depth() * s.tile_n : 0;
-    const int64_t rows_of_task = ceil_div(ceil_div(rows_, s.tile_m), s.tasks_m) * s.tile_m;
-    const int64_t sums = product.blocks() > 1 ? rows_of_task * round_up(s.tile_n, lanes()) : 0;
-    checks.require_fits(4 * (packed + sums) + 4096, capabilities_.shared_bytes,
-                        {F::tile_m, F::tile_n, F::block_k, F::tasks_m, F::pack_b});
+    const int64_t floats = CpuProduct(c_, s, lanes()).scratch_floats();
+    checks.require_fits(4 * floats + 4096, capabilities_.shared_bytes,
+                        {F::tile_m, F::tile_n, F::block_k, F::tasks_m, F::tasks_n, F::pack_b});
   }
 
   void check_tasks(Check& checks, const MatmulCpuConfig& s) const {
+    checks.require(s.tasks_n == 1 || !holds_rows(), {F::tasks_n},
+                   "tasks_n=1 where rows of the result are reduced", s.tasks_n);
     const TileLine rows(rows_, s.tile_m, s.tasks_m);
     const TileLine columns(columns_, s.tile_n, s.tasks_n);
     checks.require(rows.tasks() == s.tasks_m, {F::tile_m, F::tasks_m},
                    "tasks along the rows that all have tiles", rows.tasks());
     checks.require(columns.tasks() == s.tasks_n, {F::tile_n, F::tasks_n},
                    "tasks along the columns that all have tiles", columns.tasks());
-    const int64_t outer = outer_count(c_.nest.outputs[0].place);
+    const int64_t outer = outer_count(c_, c_.nest.outputs[0].place);
     const int64_t parts = s.tasks_m * s.tasks_n;
     const int64_t tasks = outer * parts;
     const int64_t cores = capabilities_.num_sms;
@@ -235,55 +330,14 @@ class MatmulCpu final : public Family {
                    "one task, or half as many to four times as many as there are cores", tasks);
   }
 
-  // Along axes that are neither rows, columns nor k.
-  int64_t outer_count(const Access& access) const {
-    int64_t count = 1;
-    for (size_t a = 0; a < c_.nest.axes.size(); ++a)
-      if (access.uses(a) && a != c_.row && a != c_.column && a != c_.k[0]) count *= c_.nest.axes[a];
-    return count;
-  }
-
-  // An element, from memory that is near to memory that is near.
-  double cycles_to_pack(const Access& access) const {
-    const bool is_b = &access == &c_.access_b();
-    const bool in_rows = access.stride(is_b ? c_.column : c_.k[0]) == 1;
-    return in_rows ? 0.35 : 0.6;
-  }
-
-  double cycles_of_task(const MatmulCpuConfig& s) const {
-    const TileLine rows(rows_, s.tile_m, s.tasks_m);
-    const TileLine columns(columns_, s.tile_n, s.tasks_n);
-    const int64_t blocks = ceil_div(depth_, s.block_k);
-    const auto depth = as_double(depth_);
-    const int64_t vectors = vectors_of(s.tile_n);
-    const auto in_tile = as_double(s.tile_m * vectors);
-    double tile = depth * cycles_of_tile(s);
-    if (s.step_k > 0) tile += depth / as_double(s.step_k) * in_tile * 1.5;
-    tile += as_double(blocks) * (in_tile * (blocks > 1 ? 3 : 1) + 30) + in_tile * 2;
-    double column = as_double(rows.per_task) * tile;
-    if (s.pack_b == PackedBy::task)
-      column += depth * as_double(s.tile_n) * cycles_to_pack(c_.access_b());
-    if (s.pack_b == PackedBy::nobody) column += depth * as_double(vectors) * 2;
-    return as_double(columns.per_task) * column + 100;
-  }
-
-  // A term of a register tile, with what reading operands across pages costs.
-  double cycles_of_tile(const MatmulCpuConfig& s) const {
-    constexpr int64_t kPage = 1024;  // elements
-    const int64_t vectors = vectors_of(s.tile_n);
-    double cycles = cycles_a_term(s.tile_m, std::min(vectors, kMostVectors));
-    if (vectors > kMostVectors) cycles *= as_double(vectors) / as_double(kMostVectors);
-    const int64_t apart_b = c_.access_b().stride(c_.k[0]);
-    if (s.pack_b == PackedBy::nobody && s.step_k <= 0 && apart_b > kNear)
-      cycles *= apart_b % kPage == 0 ? 1.6 : 1.15;
-    if (s.pack_a != PackedBy::nobody) return cycles;
-    const Access& a = c_.access_a();
-    const bool folds = a.stride(c_.row) % kPage == 0 && s.tile_m > 8;
-    const bool across = a.stride(c_.k[0]) > kNear;
-    return cycles * (folds || across ? 1.2 : 1);
+  static bool is_constant(const Access& access, const graph::Graph& graph) {
+    const bool is_known = access.tensor >= 0 && access.tensor < std::ssize(graph.tensors);
+    return is_known && graph.tensor(access.tensor).constant;
   }
 
   Contraction c_;
+  bool has_constant_a_;
+  bool has_constant_b_;
   int64_t rows_;
   int64_t columns_;
   int64_t depth_;
@@ -320,11 +374,17 @@ bool is_covered(const Contraction& c) {
 }
 }  // namespace
 
+// What reduces rows of the result is computed behind the product where every core has rows of its
+// own, and a cache holds some.
 FamilyPtr matmul_cpu_family(const Region& region, const Capabilities& capabilities) {
+  constexpr int64_t kLongestRow = 4096;
   if (capabilities.gpu || region.track == Track::fp8) return nullptr;
-  auto contraction = contraction_of(region.nests());
-  if (!contraction || !is_covered(*contraction)) return nullptr;
-  if (contraction->nest.axes[contraction->k[0]] > kLongestSum * kMostBlocks) return nullptr;
-  return std::make_shared<MatmulCpu>(*std::move(contraction), capabilities);
+  auto c = contraction_of(region.nests(), true);
+  if (!c || !c->scales.empty() || !is_covered(*c)) return nullptr;
+  const auto& axes = c->nest.axes;
+  if (axes[c->k[0]] > kLongestSum * kMostBlocks) return nullptr;
+  const bool few_rows = axes[c->row] < 16 * int64_t{capabilities.num_sms};
+  if (!c->reductions.empty() && (few_rows || axes[c->column] > kLongestRow)) return nullptr;
+  return std::make_shared<MatmulCpu>(*std::move(c), region.graph, capabilities);
 }
 }  // namespace warploom::kernels

@@ -37,10 +37,11 @@ Index TileLine::origin(const Index& number) const {
   return size % tile == 0 ? own : tile::min(own, size - tile);
 }
 
-CpuProduct::CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s)
+CpuProduct::CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s, int64_t lanes)
     : c_(contraction),
       nest_(contraction.nest),
       s_(s),
+      lanes_(lanes),
       k_(contraction.k[0]),
       depth_(ceil_div(nest_.axes[k_], ceil_div(nest_.axes[k_], s.block_k))),
       rows_(nest_.axes[c_.row], s.tile_m, s.tasks_m),
@@ -156,13 +157,55 @@ void CpuProduct::add_to(Family::Programs& out) {
     pack_panels(out);
   else
     global_b_.emplace(draft_, "B", nest_, c_.access_b(), std::vector{k_, c_.column});
-  if (s_.pack_b == PackedBy::task) scratch_b_ = t_.shared("b", Dtype::f32, {depth_, columns_.tile});
-  part_ = t_.reg("part", Dtype::f32, {rows_.tile, columns_.tile});
-  if (blocks() > 1)
-    sums_ = t_.shared("sums", Dtype::f32, {rows_.per_task, rows_.tile, columns_.tile});
   go_to_task();
-  t_.for_("j", 0, columns_.per_task, 1, [&](const Index& j) { column(first_panel_ + j); });
+  begin_width(columns_.tile, "");
+  const int64_t whole = has_narrow_end() ? columns_.size / columns_.tile : columns_.per_task;
+  t_.for_("j", 0, whole, 1, [&](const Index& j) {
+    const Index number = first_panel_ + j;
+    column(number, columns_.origin(number));
+  });
+  if (has_narrow_end()) {
+    draft_.role = 1;
+    begin_width(columns_.size % columns_.tile, "_end");
+    column(whole, whole * columns_.tile);
+    draft_.role = 0;
+  }
+  if (holds_rows()) finish_rows();
   draft_.finish(out);
+}
+
+// Tiles of so many columns from here on, and what holds theirs.
+void CpuProduct::begin_width(int64_t width, const std::string& suffix) {
+  width_ = width;
+  here_.extent[c_.column] = width;
+  part_ = t_.reg("part" + suffix, Dtype::f32, {rows_.tile, width});
+  if (s_.pack_b == PackedBy::task)
+    scratch_b_ = t_.shared("b" + suffix, Dtype::f32, {depth_, width});
+  if (holds_rows() && sums_ < 0)
+    sums_ = t_.shared("sums", Dtype::f32, {rows_.per_task, rows_.tile, columns_.size});
+  if (!holds_rows() && blocks() > 1)
+    sums_ = t_.shared("sums" + suffix, Dtype::f32, {rows_.per_task, rows_.tile, width});
+}
+
+// Whether the last column of tiles is narrower than others, by a vector at least, rather than moved
+// back.
+bool CpuProduct::has_narrow_end() const {
+  const int64_t rest = columns_.size % columns_.tile;
+  // Of tensors with one column the emitter has rows without padding.
+  const bool is_narrower = rest > 1 && ceil_div(rest, lanes_) < ceil_div(columns_.tile, lanes_);
+  const bool loads = c_.access_b().dtype == Dtype::f32 || rest % lanes_ == 0;
+  const bool one_task = s_.tasks_n == 1 && columns_.size > columns_.tile;
+  return one_task && is_narrower && loads && s_.step_k <= 0 && s_.pack_b != PackedBy::program;
+}
+
+int64_t CpuProduct::scratch_floats() const {
+  const auto whole = [&](int64_t width) { return round_up(width, lanes_); };
+  int64_t width = whole(columns_.tile);
+  if (has_narrow_end()) width += whole(columns_.size % columns_.tile);
+  const int64_t packed = s_.pack_b == PackedBy::task ? depth_ * width : 0;
+  const int64_t rows = rows_.per_task * rows_.tile;
+  if (holds_rows()) return packed + rows * whole(columns_.size);
+  return packed + (blocks() > 1 ? rows * width : 0);
 }
 
 void CpuProduct::go_to_task() {
@@ -176,11 +219,13 @@ void CpuProduct::go_to_task() {
   here_.origin = one.origin;
 }
 
-void CpuProduct::column(const Index& number) {
+void CpuProduct::column(const Index& number, const Index& origin) {
   panel_ = number;
-  here_.origin[c_.column] = columns_.origin(number);
+  here_.origin[c_.column] = origin;
   const int64_t whole = blocks() - 1;
-  if (whole > 0)
+  if (whole == 1)
+    block(0, 0, depth_, false);
+  else if (whole > 1)
     t_.for_("k", 0, whole, 1, [&](const Index& k) { block(k, k * depth_, depth_, false); });
   block(whole, whole * depth_, depth_of_sum() - whole * depth_, true);
 }
@@ -191,14 +236,14 @@ void CpuProduct::block(const Index& number, const Index& k, int64_t depth, bool 
     from.origin[k_] = k;
     from.extent[k_] = depth;
     from.extent[c_.row] = 1;
-    t_.copy(global_b_->at(from), t_.tile(scratch_b_, {0, 0}, {depth, columns_.tile}));
+    t_.copy(global_b_->at(from), t_.tile(scratch_b_, {0, 0}, {depth, width_}));
   }
   t_.for_("i", 0, rows_.per_task, 1, [&](const Index& i) {
     here_.origin[c_.row] = rows_.origin(first_row_ + i);
     take_over(i, number);
     multiply(k, depth);
     if (s_.step_k > 0) add_before(i, number);
-    if (last)
+    if (last && !holds_rows())
       store(draft_, c_, part_, here_, result_);
     else
       t_.copy(t_.all(part_), kept(i));
@@ -206,27 +251,48 @@ void CpuProduct::block(const Index& number, const Index& k, int64_t depth, bool 
 }
 
 Tile CpuProduct::kept(const Index& row) const {
-  return t_.tile(sums_, {row, 0, 0}, {1, rows_.tile, columns_.tile});
+  const Index column = holds_rows() ? here_.origin[c_.column] : Index(0);
+  return t_.tile(sums_, {row, 0, column}, {1, rows_.tile, width_});
+}
+
+// What follows sums that are whole rows, one row after another.
+void CpuProduct::finish_rows() {
+  const TensorId row = t_.reg("row", Dtype::f32, {1, columns_.size});
+  t_.for_("i", 0, rows_.per_task, 1, [&](const Index& i) {
+    t_.for_("r", 0, rows_.tile, 1, [&](const Index& r) {
+      TileCoord whole = here_;
+      whole.origin[c_.row] = rows_.origin(first_row_ + i) + r;
+      whole.origin[c_.column] = 0;
+      whole.extent[c_.row] = 1;
+      whole.extent[c_.column] = columns_.size;
+      t_.copy(t_.tile(sums_, {i, r, 0}, {1, 1, columns_.size}), t_.all(row));
+      store(draft_, c_, row, whole, result_);
+    });
+  });
 }
 
 // What a product adds its own sum to: 0, or what the blocks before have summed.
 void CpuProduct::take_over(const Index& row, const Index& number) {
   const auto copy = [&] { t_.copy(kept(row), t_.all(part_)); };
-  const bool adds = sums_ >= 0 && s_.step_k <= 0;
-  if (adds && number.constant()) return copy();
+  const bool adds = blocks() > 1 && s_.step_k <= 0;
+  const auto known = number.constant();
+  if (adds && known.value_or(0) > 0) return copy();
   t_.fill(part_, 0);
-  if (adds) t_.if_less(0, number, copy);
+  if (adds && !known) t_.if_less(0, number, copy);
 }
 
 // Where a block is several products, each would add to all that was before: it is added behind
 // them.
 void CpuProduct::add_before(const Index& row, const Index& number) {
-  if (sums_ < 0) return;
-  const TensorId before = draft_.reg("before", Dtype::f32, {rows_.tile, columns_.tile});
-  t_.if_less(0, number, [&] {
+  if (blocks() == 1) return;
+  const TensorId before = draft_.reg("before", Dtype::f32, {rows_.tile, width_});
+  const auto add = [&] {
     t_.copy(kept(row), t_.all(before));
     t_.map(part_, t_.value(before) + t_.value(part_));
-  });
+  };
+  const auto known = number.constant();
+  if (known.value_or(0) > 0) return add();
+  if (!known) t_.if_less(0, number, add);
 }
 
 Tile CpuProduct::rows_of_a(const Index& k, int64_t depth) const {
@@ -242,8 +308,7 @@ Tile CpuProduct::rows_of_a(const Index& k, int64_t depth) const {
 // In the tensor, or packed by a program.
 Tile CpuProduct::panel_of_b(const Index& k, int64_t depth) const {
   if (b_.tensor >= 0)
-    return t_.tile(b_.tensor, {place_along(b_.outer, here_), panel_, k, 0},
-                   {1, 1, depth, columns_.tile});
+    return t_.tile(b_.tensor, {place_along(b_.outer, here_), panel_, k, 0}, {1, 1, depth, width_});
   TileCoord from = here_;
   from.origin[k_] = k;
   from.extent[k_] = depth;
@@ -254,8 +319,8 @@ Tile CpuProduct::panel_of_b(const Index& k, int64_t depth) const {
 void CpuProduct::multiply(const Index& k, int64_t depth) {
   const int64_t step = s_.step_k <= 0 ? depth : std::min(s_.step_k, depth);
   const auto take = [&](const Index& at, int64_t deep) {
-    const Tile b = scratch_b_ >= 0 ? t_.tile(scratch_b_, {at, 0}, {deep, columns_.tile})
-                                   : panel_of_b(k + at, deep);
+    const Tile b =
+        scratch_b_ >= 0 ? t_.tile(scratch_b_, {at, 0}, {deep, width_}) : panel_of_b(k + at, deep);
     t_.mma(part_, rows_of_a(k + at, deep), b);
   };
   if (step == depth) return take(0, depth);

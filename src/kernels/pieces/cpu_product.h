@@ -7,14 +7,19 @@
 //     for row tile i:  part = A[i, k] · b, in registers; plus what the blocks before have summed
 //       the last block: what follows the sum, and the result; else: kept in scratch memory
 //
+// What reduces rows of the result, a norm or a softmax, finds them whole in scratch memory, behind
+// all columns.
+//
 // Tiles lie side by side but for the last one of rows and of columns, which is moved back to end
-// where the tensor does: what it computes again is the same. So no tile is partly outside, and
-// operands can be read in place. Blocks of k are summed apart (promotion.h). Packed operands:
+// where the tensor does: what it computes again is the same. (Where one task has all columns, the
+// last of them are a narrower tile instead.) So no tile is partly outside, and operands can be read
+// in place. Blocks of k are summed apart (promotion.h). Packed operands:
 //
 //   A, by a program: rows at a pitch that is no multiple of what caches and pages fold
 //   B: [panel, k, tile_n], a panel for each column of tiles, one row behind another
 #pragma once
 #include <optional>
+#include <string>
 #include <vector>
 #include "kernels/config/configs.h"
 #include "kernels/kernel_builder.h"
@@ -44,8 +49,8 @@ struct TileLine {
 
 class CpuProduct {
  public:
-  // The contraction outlives it.
-  CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s);
+  // The contraction outlives it. `lanes`: floats of a vector.
+  CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s, int64_t lanes);
 
   // The kernel, behind the programs that pack its operands.
   void add_to(Family::Programs& out);
@@ -55,7 +60,10 @@ class CpuProduct {
   // Blocks of k, and terms of one; the last has what is left.
   int64_t blocks() const { return ceil_div(depth_of_sum(), depth_); }
 
-  int64_t depth() const { return depth_; }
+  // Whether the last column of tiles is narrower than the others.
+  bool has_narrow_end() const;
+  // Of a task, in scratch memory.
+  int64_t scratch_floats() const;
 
  private:
   // An operand as the kernel reads it: in the tensor, or packed, with a dimension more for the
@@ -73,8 +81,14 @@ class CpuProduct {
   void pack_rows(Family::Programs& out);
   void pack_panels(Family::Programs& out);
   void go_to_task();
-  void column(const Index& number);
+  void begin_width(int64_t width, const std::string& suffix);
+  void column(const Index& number, const Index& origin);
   void block(const Index& number, const Index& k, int64_t depth, bool last);
+
+  // Whether what follows the sum needs whole rows of it.
+  bool holds_rows() const { return !c_.reductions.empty(); }
+
+  void finish_rows();
   tile::Tile kept(const Index& row) const;
   void take_over(const Index& row, const Index& number);
   void add_before(const Index& row, const Index& number);
@@ -85,6 +99,7 @@ class CpuProduct {
   const Contraction& c_;
   const LoopNest& nest_;
   MatmulCpuConfig s_;
+  int64_t lanes_;
   size_t k_;
   int64_t depth_;
   TileLine rows_;
@@ -98,7 +113,8 @@ class CpuProduct {
   std::optional<TensorTile> global_b_;
   Packed a_;
   Packed b_;
-  Index panel_ = 0;  // the number of the column of tiles
+  Index panel_ = 0;    // the number of the column of tiles
+  int64_t width_ = 0;  // of its tiles
   Index first_row_ = 0;
   Index first_panel_ = 0;
   TensorId scratch_b_ = -1;

@@ -334,6 +334,7 @@ TEST(CpuFamilies, PooledConvolutionsAgreeWithTheReference) {
   add(pooled({2, 12, 16, 20}, {40, 12, 3, 3}, OpKind::MaxPool, 2, 2));
   add(pooled({2, 3, 13, 11}, {20, 3, 3, 3}, OpKind::MaxPool, 3, 3));
   add(pooled({2, 3, 14, 14}, {32, 3, 3, 3}, OpKind::MaxPool, 2, 3));
+  add(pooled({1, 3, 14, 14}, {32, 3, 5, 5}, OpKind::MaxPool, 2, 3));
   add(pooled({2, 12, 16, 20}, {33, 12, 1, 1}, OpKind::AveragePool, 2, 2));
   run_all(trials);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -65,15 +66,19 @@ bool reads_patches(const CpuConvolution& convolution) {
          std::ranges::all_of(convolution.depth, moves_one);
 }
 
-std::optional<CpuConvolution> with_input_first(Contraction contraction) {
+// `places`: axes of a pool's windows, which are no pixels of a tile.
+std::optional<CpuConvolution> with_input_first(Contraction contraction,
+                                               const std::vector<size_t>& places) {
   CpuConvolution found;
   found.c = std::move(contraction);
+  found.places = places;
   const Contraction& c = found.c;
   if (c.n.size() != 1 || c.m.empty() || c.nest.axes[c.column] == 1) return std::nullopt;
   found.input = joined(c.access_a(), c);
   found.weights = c.access_b();
   const auto& place = c.nest.outputs[0].place;
-  found.pixels = c.m;
+  const auto is_place = [&](size_t axis) { return std::ranges::count(places, axis) > 0; };
+  std::ranges::remove_copy_if(c.m, std::back_inserter(found.pixels), is_place);
   sort_by_stride(found.pixels, place);
   const size_t beyond = found.pixels.size() - std::min(found.pixels.size(), kMostPixelAxes);
   found.pixels.erase(found.pixels.begin(), found.pixels.begin() + as_int64(beyond));
@@ -154,8 +159,7 @@ bool has_pool_apart(const CpuConvolution& convolution) {
   });
 }
 
-// The nest up to what a pool combines, whose axes then are the output's: as far apart as nothing
-// else, so that they are no pixels of a tile.
+// The nest up to what a pool combines, whose axes then are the output's, far apart.
 LoopNest without_pool(LoopNest nest, size_t pool) {
   constexpr int64_t kFar = int64_t{1} << 40;
   auto& [value, place] = nest.outputs[0];
@@ -187,18 +191,16 @@ std::optional<CpuConvolution> cpu_convolution_of(const LoopNest& nest, const std
   const bool plain = !contraction->scaled && !contraction->skips_zeros() &&
                      contraction->domain_constraints.empty();
   if (!plain) return std::nullopt;
-  auto turned = with_input_first(with_swapped_ab(*contraction));
-  auto straight = with_input_first(*std::move(contraction));
+  const auto places = pool ? nest.values[*pool].axes : std::vector<size_t>{};
+  auto turned = with_input_first(with_swapped_ab(*contraction), places);
+  auto straight = with_input_first(*std::move(contraction), places);
   const bool swaps = turned && (!straight || turned->weights.name == weights);
   auto found = swaps ? std::move(turned) : std::move(straight);
   if (!found) return std::nullopt;
   found->nest = nest;
   found->pool = pool;
-  if (pool) {
-    found->places = nest.values[*pool].axes;
-    constexpr int64_t kMostPlaces = 16;
-    if (!has_pool_apart(*found) || found->place_count() > kMostPlaces) return std::nullopt;
-  }
+  constexpr int64_t kMostPlaces = 16;
+  if (!has_pool_apart(*found) || found->place_count() > kMostPlaces) return std::nullopt;
   // A row of one element may have been added.
   if (found->c.nest.axes.size() != nest.axes.size()) return std::nullopt;
   Tail tail(*found);

@@ -154,8 +154,24 @@ class RowwiseCpu final : public Family {
     return residencies;
   }
 
+  // Of a row whose elements lie apart: at every step a piece of so many rows is read. Its sums,
+  // what they lost and what is read keep within a page: beyond, stores wait for loads that end
+  // alike.
+  double cycles_of_interleaved(const CpuRowwiseConfig& s) const {
+    constexpr double kStep = 20;    // cycles to begin one in memory
+    constexpr double kBytes = 12;   // of a row in a piece, in all
+    constexpr double kPage = 4096;  // bytes
+    constexpr double kAliased = 1.3;
+    const auto count = as_double(s.rows_per_task);
+    const double vectors = std::ceil(count / as_double(capabilities_.lanes()));
+    const double step = vectors * cycles_of_vector(s) + kStep;
+    const double aliased = kBytes * count > kPage ? kAliased : 1;
+    return as_double(rows_.row_size()) * step * aliased / count;
+  }
+
   double cycles_of_row(const CpuRowwiseConfig& s) const {
     constexpr double kCaches = 32e6;  // bytes
+    if (rows_.interleaved) return cycles_of_interleaved(s);
     const auto chunk = as_double(s.chunk);
     const auto last = as_double(rows_.size(rows_.row.back()));
     const auto size = as_double(rows_.row_size());
@@ -221,6 +237,10 @@ class RowwiseCpu final : public Family {
 FamilyPtr rowwise_cpu_family(const Region& region, const Capabilities& capabilities) {
   if (capabilities.gpu || region.track == Track::fp8) return nullptr;
   auto rows = read_rows(region.nests());
-  return rows ? std::make_shared<RowwiseCpu>(*std::move(rows), capabilities) : nullptr;
+  if (!rows) return nullptr;
+  // Of rows that fill no vector, as the windows of a pool, loops take many at once.
+  const bool is_short = !rows->interleaved && rows->row_size() < capabilities.lanes();
+  if (is_short && direct_family(region, capabilities)) return nullptr;
+  return std::make_shared<RowwiseCpu>(*std::move(rows), capabilities);
 }
 }  // namespace warploom::kernels

@@ -11,8 +11,8 @@
 //
 // Prints JSON: `ours_us` and its interval, of the turns; for each of `others` its name, its kind
 // (`reference` or `copy`), its time, how many of `pairs` there were and the `ratio` of its turns to
-// ours with its 95 % interval. Exits with 1 where a reference computes something else. Driven by
-// measure.py.
+// ours with its 95 % interval. A reference that computes something else than the bundle, which was
+// judged, is left out and named. Driven by measure.py.
 #include <fmt/format.h>
 #include <immintrin.h>
 #include <algorithm>
@@ -241,9 +241,10 @@ Result<std::vector<Runner>> references_of(Bench& bench, const Runner& ours) {
     WARPLOOM_CHECK(device.fill(buffer, 0));
     WARPLOOM_CHECK((*call)());
     const double apart = distance(expected, sample_of(output, buffer));
-    if (!(apart <= kFarOff))
-      return fail({ErrorCode::kInternal, "a reference computes something else", reference->name,
-                   fmt::format("at most {} apart", kFarOff), fmt::format("{}", apart)});
+    if (!(apart <= kFarOff)) {
+      fmt::print(stderr, "{} computes something else, by {:.3g}\n", reference->name, apart);
+      continue;
+    }
     made.push_back({reference->name, "reference", *call});
   }
   return made.empty() ? made : closest_of(std::move(made));

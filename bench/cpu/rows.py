@@ -216,18 +216,18 @@ def chains():
 
 
 LINES = [  # name, text, few
-    ("row_softmax_1024x65536", "softmax(x[1024,65536], axis=-1)", True),
-    ("row_softmax_16384x4096", "softmax(x[16384,4096], axis=-1)", False),
-    ("row_layernorm_16384x4096", "layernorm(x[16384,4096], g[4096], d[4096])", True),
-    ("row_rmsnorm_16384x4096", "rmsnorm(x[16384,4096], g[4096])", False),
-    ("row_sum_16384x8192", "sum(x[16384,8192], -1)", False),
-    ("row_sum_columns_16384x8192", "sum(x[16384,8192], 0)", True),
-    ("row_maxpool_3x3_s2", "maxpool(x[80,64,112,112], 3, strides=2, pads=1)", True),
-    ("row_maxpool_2x2_s2", "maxpool(x[80,64,112,112], 2)", True),
-    ("row_avgpool_3x3_s1", "avgpool(x[320,64,56,56], 3, strides=1, pads=1)", True),
-    ("row_gelu_bias_16384x4096", "gelu(add(x[16384,4096], b[4096]))", True),
-    ("row_add_16384x4096", "add(x[16384,4096], y[16384,4096])", False),
-    ("row_silu_16384x8192", "silu(x[16384,8192])", False),
+    ("row_softmax_512x65536", "softmax(x[512,65536], axis=-1)", True),
+    ("row_softmax_8192x4096", "softmax(x[8192,4096], axis=-1)", False),
+    ("row_layernorm_8192x4096", "layernorm(x[8192,4096], g[4096], d[4096])", True),
+    ("row_rmsnorm_8192x4096", "rmsnorm(x[8192,4096], g[4096])", False),
+    ("row_sum_8192x8192", "sum(x[8192,8192], -1)", False),
+    ("row_sum_columns_8192x8192", "sum(x[8192,8192], 0)", True),
+    ("row_maxpool_3x3_s2", "maxpool(x[40,64,112,112], 3, strides=2, pads=1)", True),
+    ("row_maxpool_2x2_s2", "maxpool(x[40,64,112,112], 2)", True),
+    ("row_avgpool_3x3_s1", "avgpool(x[160,64,56,56], 3, strides=1, pads=1)", True),
+    ("row_gelu_bias_8192x4096", "gelu(add(x[8192,4096], b[4096]))", True),
+    ("row_add_8192x4096", "add(x[8192,4096], y[8192,4096])", False),
+    ("row_silu_8192x8192", "silu(x[8192,8192])", False),
     (
         "row_batchnorm_relu",
         "relu(batchnorm(x[64,128,56,56], g[128], d[128], m[128], s[128]))",
@@ -236,7 +236,7 @@ LINES = [  # name, text, few
     ("row_transpose_8192x8192", "transpose(x[8192,8192])", True),
     ("row_transpose_heads", "transpose(x[32,1024,16,64], perm=[0,2,1,3])", False),
     ("row_transpose_channels_last", "transpose(x[32,64,112,112], perm=[0,2,3,1])", True),
-    ("row_cumsum_16384x4096", "cumsum(x[16384,4096], -1)", True),
+    ("row_cumsum_8192x4096", "cumsum(x[8192,4096], -1)", True),
     ("row_cumsum_columns_8192x8192", "cumsum(x[8192,8192], 0)", False),
 ]
 

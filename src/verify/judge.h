@@ -237,6 +237,7 @@ class Judge {
   // By libraries alone: then its error is a standard, and its output is compared with.
   bool by_libraries_ = false;
   ReferenceKnown vendor_known_;
+  double first_call_ms_ = 0;  // of the reference that was tried last
   std::vector<std::shared_ptr<Inputs>> kept_;
   std::vector<Tolerance> tolerances_;  // of each output
   // Likewise, of those that are linear in a product's operand.

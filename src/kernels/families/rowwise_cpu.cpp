@@ -154,8 +154,25 @@ class RowwiseCpu final : public Family {
     return residencies;
   }
 
+  // Of a row whose elements lie apart: at every step a piece of so many rows is read. Its sums,
+  // what they lost and what is read keep within a page: beyond, stores wait for loads that end
+  // alike.
+  double cycles_of_interleaved(const CpuRowwiseConfig& s) const {
+    constexpr double kStep = 20;    // cycles to begin one in memory
+    constexpr double kBytes = 12;   // of a row in a piece, in all
+    constexpr double kPage = 4096;  // bytes
+    constexpr double kAliased = 1.3;
+    const auto count = as_double(s.rows_per_task);
+    const double vectors = std::ceil(count / as_double(capabilities_.lanes()));
+    const double step = vectors * cycles_of_vector(s) + kStep;
+    const double aliased = kBytes * count > kPage ? kAliased : 1;
+    return as_double(rows_.row_size()) * step * aliased / count;
+  }
+
   double cycles_of_row(const CpuRowwiseConfig& s) const {
     constexpr double kCaches = 32e6;  // bytes
+    constexpr double kSeen = 0.3;
+    if (rows_.interleaved) return cycles_of_interleaved(s);
     const auto chunk = as_double(s.chunk);
     const auto last = as_double(rows_.size(rows_.row.back()));
     const auto size = as_double(rows_.row_size());
@@ -163,16 +180,29 @@ class RowwiseCpu final : public Family {
     const double padded = chunks * chunk;
     const bool large = as_double(rows_.row_count()) * size * 8 > kCaches;
     const double vectors = padded / as_double(capabilities_.lanes());
-    const double computed = vectors * cycles_of_vector(s) + chunks * 60 + 60;
+    const double computed = vectors * cycles_of_vector(s) + chunks * cycles_to_begin() + 60;
     const double moved = size * bytes_an_element(s, large) / (large ? 3.0 : 10.0);
-    return std::max(computed, moved);
+    // The one hides behind the other in part.
+    return std::max(computed, moved) + kSeen * std::min(computed, moved);
   }
 
   // All passes over it.
   double cycles_of_vector(const CpuRowwiseConfig& s) const {
     if (is_whole_row(s)) return 12;
-    return s.row_in_scratch ? 14 : 22;
+    return (s.row_in_scratch ? 14 : 22) + cycles_of_sums(s);
   }
+
+  // Of a chunk of four vectors the compiler writes the loop out and keeps the sums in registers;
+  // those of a longer one are loaded and stored again. A softmax sums within its chunk.
+  double cycles_of_sums(const CpuRowwiseConfig& s) const {
+    constexpr int64_t kWrittenOut = 4;
+    const bool in_registers = s.chunk <= kWrittenOut * capabilities_.lanes();
+    const bool has_none = rows_.interleaved || RowChunkedSoftmax::serves(rows_);
+    return in_registers || has_none ? 0 : 5;
+  }
+
+  // A chunk: a softmax finds its maximum first, and waits for it.
+  double cycles_to_begin() const { return RowChunkedSoftmax::serves(rows_) ? 60 : 12; }
 
   // Stores through the caches read what they write where it is large.
   static double bytes_an_element(const CpuRowwiseConfig& s, bool large) {
@@ -221,6 +251,10 @@ class RowwiseCpu final : public Family {
 FamilyPtr rowwise_cpu_family(const Region& region, const Capabilities& capabilities) {
   if (capabilities.gpu || region.track == Track::fp8) return nullptr;
   auto rows = read_rows(region.nests());
-  return rows ? std::make_shared<RowwiseCpu>(*std::move(rows), capabilities) : nullptr;
+  if (!rows) return nullptr;
+  // Of rows that fill no vector, as the windows of a pool, loops take many at once.
+  const bool is_short = !rows->interleaved && rows->row_size() < capabilities.lanes();
+  if (is_short && direct_family(region, capabilities)) return nullptr;
+  return std::make_shared<RowwiseCpu>(*std::move(rows), capabilities);
 }
 }  // namespace warploom::kernels

@@ -193,12 +193,14 @@ class RowwiseCpu final : public Family {
   }
 
   // Of a chunk of four vectors the compiler writes the loop out and keeps the sums in registers;
-  // those of a longer one are loaded and stored again. A softmax sums within its chunk.
+  // those of a longer one are loaded and stored again. A softmax sums within its chunk, which with
+  // its exponentials should keep within a page, as in cycles_of_interleaved().
   double cycles_of_sums(const CpuRowwiseConfig& s) const {
     constexpr int64_t kWrittenOut = 4;
-    const bool in_registers = s.chunk <= kWrittenOut * capabilities_.lanes();
-    const bool has_none = rows_.interleaved || RowChunkedSoftmax::serves(rows_);
-    return in_registers || has_none ? 0 : 5;
+    constexpr int64_t kPage = 1024;  // elements
+    if (rows_.interleaved) return 0;
+    if (RowChunkedSoftmax::serves(rows_)) return 2 * s.chunk > kPage ? 2 : 0;
+    return s.chunk > kWrittenOut * capabilities_.lanes() ? 5 : 0;
   }
 
   // A chunk: a softmax finds its maximum first, and waits for it.

@@ -298,6 +298,8 @@ TEST(CpuFamilies, ConvolutionsAgreeWithTheReference) {
     add(convolution({size(3), channels, size(12), size(30)}, {size(70), channels, 3, 3}, padded,
                     behind));
   }
+  for (const int64_t width : {16, 33, 48})
+    add(convolution({1, 8, 5, width}, {36, 8, 3, 3}, padded));
   add(convolution({2, 3, 21, 23}, {32, 3, 7, 7}, {.strides = {2, 2}, .pads = {3, 3, 3, 3}}));
   add(convolution({2, 1, 9, 11}, {17, 1, 3, 3}, padded, Behind::bias));
   add(convolution({1, 20, 13, 13}, {48, 20, 1, 1}, {}, Behind::bias));

@@ -1,8 +1,6 @@
 #include "report/figures.h"
 #include <fmt/format.h>
-#include <array>
 #include <cmath>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>

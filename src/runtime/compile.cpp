@@ -120,28 +120,25 @@ Result<Image> foreign_image_of(const Job& job) {
   return cache.store(key, bytes, job.source, log + more);
 }
 
-// The image of a text, from the cache or made now: by NVRTC in this process where no program is
-// known, else in a sandbox.
-Result<Image> image_of(const Job& job) {
-  if (job.foreign && !job.is_cuda()) return foreign_image_of(job);
-  const std::string key = key_of(job, job.source);
-  const DiskCache cache = image_cache();
-  // What a foreign text includes, nvcc does not say before it has compiled it.
-  const bool may_lie = job.foreign && !job.compiler.nvrtc;
-  if (auto image = cache.find(key);
-      image && !may_lie && (!job.is_cuda() || fs::exists(ptx_beside(image->path))))
-    return std::move(*image);
-  if (job.argv[0].empty() && job.foreign) {
+// By NVRTC in this process, which runs nothing but what Warploom emitted.
+Result<Image> image_in_process(const Job& job, const std::string& key) {
+  if (job.foreign) {
     Error error{ErrorCode::kCompileFailed, "no process is known to shut NVRTC in"};
     error.place = job.compiler.name;
     error.expected = "set_helper_program() before foreign text is compiled";
     error.remedy = "use the warploom program, or install nvcc";
     return fail(error);
   }
-  if (job.argv[0].empty()) {
-    WARPLOOM_TRY(const Output made, compile_cuda_in_process(job.source, job.argv.back()));
-    return cache.store(key, made.image, job.source, made.log, made.ptx);
-  }
+  WARPLOOM_TRY(const Output made, compile_cuda_in_process(job.source, job.argv.back()));
+  return image_cache().store(key, made.image, job.source, made.log, made.ptx);
+}
+
+// What a foreign text includes, nvcc does not say before it has compiled it.
+bool may_lie(const Job& job) {
+  return job.foreign && !job.compiler.nvrtc;
+}
+
+Result<Image> image_in_sandbox(const Job& job, const std::string& key) {
   CompilerSandbox sandbox(job.compiler, job.argv, job.device, job.time, job.foreign);
   if (job.device == "cpu" && !job.foreign)
     if (const auto header = precompiled_header(job.compiler, job.argv, job.source))
@@ -152,14 +149,25 @@ Result<Image> image_of(const Job& job) {
   // nvcc assembles what it keeps: kernels.ptx.
   if (job.is_cuda() && !job.compiler.nvrtc) argv.insert(argv.end(), {"--keep", "--keep-dir", "."});
   WARPLOOM_TRY(const std::string log, sandbox.run(argv));
-  if (may_lie) {
+  if (may_lie(job)) {
     WARPLOOM_TRY(const std::string text, sandbox.read("kernels.cpp1.ii"));
     WARPLOOM_CHECK(check_preprocessed(text, sandbox.readable()));
   }
   WARPLOOM_TRY(const std::string bytes, sandbox.read("image"));
   std::string ptx;
   if (job.is_cuda()) WARPLOOM_TRY(ptx, sandbox.read("kernels.ptx"));
-  return cache.store(key, bytes, job.source, log, ptx);
+  return image_cache().store(key, bytes, job.source, log, ptx);
+}
+
+// The image of a text, from the cache or made now: by NVRTC in this process where no program is
+// known, else in a sandbox.
+Result<Image> image_of(const Job& job) {
+  if (job.foreign && !job.is_cuda()) return foreign_image_of(job);
+  const std::string key = key_of(job, job.source);
+  auto image = may_lie(job) ? std::nullopt : image_cache().find(key);
+  const bool is_whole = image && (!job.is_cuda() || fs::exists(ptx_beside(image->path)));
+  if (is_whole) return *std::move(image);
+  return job.argv[0].empty() ? image_in_process(job, key) : image_in_sandbox(job, key);
 }
 
 constexpr const char* kImage = ".image";

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -16,7 +17,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/rendered.h"
-#include "runtime/compile.h"
 #include "runtime/compiler_sandbox.h"
 #include "runtime/compilers.h"
 #include "runtime/executor.h"

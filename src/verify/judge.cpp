@@ -34,6 +34,7 @@
 #include "verify/cpu_gate.h"
 #include "verify/evaluator.h"
 #include "verify/inputs.h"
+#include "verify/judge_parts.h"
 #include "verify/memory_group.h"
 #include "verify/oracle.h"
 #include "verify/runner.h"

@@ -14,6 +14,7 @@
 #include "verify/gpu_gate.h"
 #include "verify/gpu_scrub.h"
 #include "verify/judge.h"
+#include "verify/judge_parts.h"
 
 namespace warploom::verify {
 Status Judge::gate_on_gpu(LaunchList& list, const runtime::Binary& binary, bool foreign,

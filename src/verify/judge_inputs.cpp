@@ -14,6 +14,7 @@
 #include "runtime/executor.h"
 #include "verify/inputs.h"
 #include "verify/judge.h"
+#include "verify/judge_parts.h"
 #include "verify/oracle.h"
 #include "verify/tolerance.h"
 

@@ -26,6 +26,7 @@
 #include "runtime/timing.h"
 #include "verify/evaluator.h"
 #include "verify/judge.h"
+#include "verify/judge_parts.h"
 #include "verify/oracle.h"
 #include "verify/tolerance.h"
 #include "verify/truth_engine.h"

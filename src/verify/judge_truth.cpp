@@ -15,6 +15,7 @@
 #include "verify/device_truth.h"
 #include "verify/gpu_products.h"
 #include "verify/judge.h"
+#include "verify/judge_parts.h"
 #include "verify/oracle.h"
 #include "verify/tolerance.h"
 #include "verify/truth_engine.h"

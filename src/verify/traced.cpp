@@ -1,6 +1,7 @@
 #include "verify/traced.h"
 #include <elf.h>
 #include <signal.h>  // IWYU pragma: keep (siginfo_t)
+#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/uio.h>  // IWYU pragma: keep (iovec)

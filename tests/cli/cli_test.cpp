@@ -1,21 +1,14 @@
 // The executable as programs see it: one JSON object on standard output, a stable code, an exit
 // status.
 #include <gtest/gtest.h>
-#include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
-#include <vector>
-#include "archive/archive.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/process.h"
 #include "cli_fixture.h"
 #include "shared_search.h"
-#include "support/paths.h"
 
 namespace warploom {
 namespace {

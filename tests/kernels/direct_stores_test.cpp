@@ -10,7 +10,6 @@
 #include "kernels/config/configs.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
-#include "kernels/lower.h"
 #include "support/nets.h"
 #include "target/capabilities.h"
 

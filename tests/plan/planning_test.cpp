@@ -10,7 +10,7 @@
 #include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph/track.h"
-#include "kernels/family.h"
+#include "kernels/family.h"  // IWYU pragma: keep (what a rank asks)
 #include "loopnest/loop_nest.h"
 #include "plan/fusion.h"
 #include "plan/limits.h"

@@ -1,6 +1,9 @@
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <string>
+#include <system_error>
 #include <vector>
 #include "base/error.h"
 #include "base/file.h"

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "examples.h"
 #include "tile/build.h"
+#include "tile/index.h"
 #include "tile/interpret.h"
 #include "tile/program.h"
 

@@ -18,7 +18,7 @@
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "kernels/pieces/cpu_product.h"
-#include "kernels/pieces/operand_packing.h"
+#include "loopnest/affine.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
 

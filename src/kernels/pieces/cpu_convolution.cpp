@@ -19,6 +19,7 @@
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
+#include "tile/build.h"
 #include "tile/index.h"
 #include "tile/program.h"
 

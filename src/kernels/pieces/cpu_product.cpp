@@ -3,9 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
-#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/config/configs.h"
 #include "kernels/family.h"

@@ -1,8 +1,8 @@
 // The device, its attributes, launches and the driver's words.
 #include <unistd.h>
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include "pretend.h"
+#include "runtime/driver.h"
 
 namespace pretend {
 namespace {

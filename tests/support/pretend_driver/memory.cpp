@@ -1,7 +1,6 @@
 // Device memory: the host's, of which no process may have more than the card is said to have.
 #include <sys/mman.h>
 #include <unistd.h>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include "pretend.h"
+#include "runtime/driver.h"
 
 using namespace warploom::runtime;
 
@@ -133,9 +133,8 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemHandle handle,
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   const std::lock_guard lock(memory().mutex);
   memory().mapped.erase(address);
-  ::mmap(pointer(address), bytes, PROT_NONE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  return 0;
+  const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  return ::mmap(pointer(address), bytes, PROT_NONE, how, -1, 0) == MAP_FAILED ? kOutOfMemory : 0;
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemHandle* handle, void* address) {

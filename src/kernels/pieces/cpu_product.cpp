@@ -1,5 +1,4 @@
 #include "kernels/pieces/cpu_product.h"
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,15 +14,7 @@
 #include "tile/program.h"
 
 namespace warploom::kernels {
-namespace {
 using tile::Tile;
-
-// Floats between rows or panels, so that they do not fall on the same sets of a cache.
-constexpr int64_t kPad = 16;
-// A task packs so many rows, of so many elements each at most.
-constexpr int64_t kPackedRows = 16;
-constexpr int64_t kPackedColumns = 1024;
-}  // namespace
 
 Index TileLine::first(const Index& task) const {
   const Index own = task * per_task;
@@ -74,76 +65,6 @@ Index CpuProduct::place_along(const std::vector<size_t>& axes, const TileCoord& 
   for (const size_t axis : axes)
     place = place * nest_.axes[axis] + at.origin[axis];
   return place;
-}
-
-// A → [outer, rows, k], rows at a pitch.
-void CpuProduct::pack_rows(Family::Programs& out) {
-  const Access& access = c_.access_a();
-  const int64_t depth = depth_of_sum();
-  const int64_t rows = std::min(kPackedRows, rows_.size);
-  const int64_t columns = std::min(kPackedColumns, depth);
-  const int64_t pitch = round_up(depth, kPad) + kPad;
-  a_.outer = outer_axes(access);
-  const std::vector<int64_t> shape = {count_along(a_.outer), rows_.size, depth};
-  const std::vector<int64_t> strides = {rows_.size * pitch, pitch, 1};
-  out.workspaces.push_back({"a_rows", Dtype::f32, {shape[0] * strides[0]}});
-
-  KernelBuilder draft("pack_a");
-  const TensorTile from(draft, "A", nest_, access, {c_.row, k_});
-  TileCoord at(nest_, {{c_.row, rows}, {k_, columns}});
-  auto axes = a_.outer;
-  axes.insert(axes.end(), {c_.row, k_});
-  at.place(nest_, axes, tile::block(0));
-  at.origin[c_.row] = tile::min(at.origin[c_.row], rows_.size - rows);
-  at.origin[k_] = tile::min(at.origin[k_], depth - columns);
-  const TensorId to = draft.b.output("P", Dtype::f32, shape, strides);
-  const TensorId held = draft.b.reg("rows", Dtype::f32, {rows, columns});
-  draft.buffers["P"] = "a_rows";
-  draft.b.grid(at.count(nest_, axes)).warps(1);
-  draft.b.copy(from.at(at), draft.b.all(held));
-  const Tile place = draft.b.tile(to, {place_along(a_.outer, at), at.origin[c_.row], at.origin[k_]},
-                                  {1, rows, columns});
-  draft.b.copy(draft.b.all(held), place);
-  draft.finish(out);
-
-  a_.tensor = t_.global("A", Dtype::f32, shape, strides);
-  draft_.buffers["A"] = "a_rows";
-}
-
-// B → [outer, panel, k, column of the panel].
-void CpuProduct::pack_panels(Family::Programs& out) {
-  const Access& access = c_.access_b();
-  const int64_t depth = depth_of_sum();
-  const int64_t rows = std::min(kPackedRows, depth);
-  const int64_t width = round_up(columns_.tile, kPad);
-  b_.outer = outer_axes(access);
-  const std::vector<int64_t> shape = {count_along(b_.outer), columns_.count(), depth,
-                                      columns_.tile};
-  const int64_t panel = depth * width + kPad;
-  const std::vector<int64_t> strides = {shape[1] * panel, panel, width, 1};
-  out.workspaces.push_back({"b_panels", Dtype::f32, {shape[0] * strides[0]}});
-
-  KernelBuilder draft("pack_b");
-  const TensorTile from(draft, "B", nest_, access, {k_, c_.column});
-  TileCoord at(nest_, {{k_, rows}, {c_.column, columns_.tile}});
-  auto axes = b_.outer;
-  axes.insert(axes.end(), {k_, c_.column});
-  at.place(nest_, axes, tile::block(0));
-  const Index number = tile::block(0) % columns_.count();
-  at.origin[c_.column] = columns_.origin(number);
-  at.origin[k_] = tile::min(at.origin[k_], depth - rows);
-  const TensorId to = draft.b.output("P", Dtype::f32, shape, strides);
-  const TensorId held = draft.b.reg("panel", Dtype::f32, {rows, columns_.tile});
-  draft.buffers["P"] = "b_panels";
-  draft.b.grid(at.count(nest_, axes)).warps(1);
-  draft.b.copy(from.at(at), draft.b.all(held));
-  const Tile place = draft.b.tile(to, {place_along(b_.outer, at), number, at.origin[k_], 0},
-                                  {1, 1, rows, columns_.tile});
-  draft.b.copy(draft.b.all(held), place);
-  draft.finish(out);
-
-  b_.tensor = t_.global("B", Dtype::f32, shape, strides);
-  draft_.buffers["B"] = "b_panels";
 }
 
 void CpuProduct::add_to(Family::Programs& out) {
@@ -246,83 +167,5 @@ void CpuProduct::block(const Index& number, const Index& k, int64_t depth, bool 
     else
       t_.copy(t_.all(part_), kept(i));
   });
-}
-
-Tile CpuProduct::kept(const Index& row) const {
-  const Index column = holds_rows() ? here_.origin[c_.column] : Index(0);
-  return t_.tile(sums_, {row, 0, column}, {1, rows_.tile, width_});
-}
-
-// What follows sums that are whole rows, one row after another.
-void CpuProduct::finish_rows() {
-  const TensorId row = t_.reg("row", Dtype::f32, {1, columns_.size});
-  t_.for_("i", 0, rows_.per_task, 1, [&](const Index& i) {
-    t_.for_("r", 0, rows_.tile, 1, [&](const Index& r) {
-      TileCoord whole = here_;
-      whole.origin[c_.row] = rows_.origin(first_row_ + i) + r;
-      whole.origin[c_.column] = 0;
-      whole.extent[c_.row] = 1;
-      whole.extent[c_.column] = columns_.size;
-      t_.copy(t_.tile(sums_, {i, r, 0}, {1, 1, columns_.size}), t_.all(row));
-      store(draft_, c_, row, whole, result_);
-    });
-  });
-}
-
-// What a product adds its own sum to: 0, or what the blocks before have summed.
-void CpuProduct::take_over(const Index& row, const Index& number) {
-  const auto copy = [&] { t_.copy(kept(row), t_.all(part_)); };
-  const bool adds = blocks() > 1 && s_.step_k <= 0;
-  const auto known = number.constant();
-  if (adds && known.value_or(0) > 0) return copy();
-  t_.fill(part_, 0);
-  if (adds && !known) t_.if_less(0, number, copy);
-}
-
-// Where a block is several products, each would add to all that was before: it is added behind
-// them.
-void CpuProduct::add_before(const Index& row, const Index& number) {
-  if (blocks() == 1) return;
-  const TensorId before = draft_.reg("before", Dtype::f32, {rows_.tile, width_});
-  const auto add = [&] {
-    t_.copy(kept(row), t_.all(before));
-    t_.map(part_, t_.value(before) + t_.value(part_));
-  };
-  const auto known = number.constant();
-  if (known.value_or(0) > 0) return add();
-  if (!known) t_.if_less(0, number, add);
-}
-
-Tile CpuProduct::rows_of_a(const Index& k, int64_t depth) const {
-  if (a_.tensor >= 0)
-    return t_.tile(a_.tensor, {place_along(a_.outer, here_), here_.origin[c_.row], k},
-                   {1, rows_.tile, depth});
-  TileCoord from = here_;
-  from.origin[k_] = k;
-  from.extent[k_] = depth;
-  return global_a_->at(from);
-}
-
-// In the tensor, or packed by a program.
-Tile CpuProduct::panel_of_b(const Index& k, int64_t depth) const {
-  if (b_.tensor >= 0)
-    return t_.tile(b_.tensor, {place_along(b_.outer, here_), panel_, k, 0}, {1, 1, depth, width_});
-  TileCoord from = here_;
-  from.origin[k_] = k;
-  from.extent[k_] = depth;
-  return global_b_->at(from);
-}
-
-// part = A · b. Where the tile is wider than registers hold, some terms at a time.
-void CpuProduct::multiply(const Index& k, int64_t depth) {
-  const int64_t step = s_.step_k <= 0 ? depth : std::min(s_.step_k, depth);
-  const auto take = [&](const Index& at, int64_t deep) {
-    const Tile b =
-        scratch_b_ >= 0 ? t_.tile(scratch_b_, {at, 0}, {deep, width_}) : panel_of_b(k + at, deep);
-    t_.mma(part_, rows_of_a(k + at, deep), b);
-  };
-  if (step == depth) return take(0, depth);
-  t_.for_("p", 0, depth / step, 1, [&](const Index& p) { take(p * step, step); });
-  if (const int64_t rest = depth % step; rest > 0) take(depth - rest, rest);
 }
 }  // namespace warploom::kernels

@@ -1,0 +1,95 @@
+// Operands of a product on a CPU packed by programs of their own.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "kernels/family.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/pieces/cpu_product.h"
+#include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
+#include "tile/index.h"
+#include "tile/program.h"
+
+namespace warploom::kernels {
+using tile::Tile;
+
+namespace {
+// Floats between rows or panels, so that they do not fall on the same sets of a cache.
+constexpr int64_t kPad = 16;
+// A task packs so many rows, of so many elements each at most.
+constexpr int64_t kPackedRows = 16;
+constexpr int64_t kPackedColumns = 1024;
+}  // namespace
+
+// A → [outer, rows, k], rows at a pitch.
+void CpuProduct::pack_rows(Family::Programs& out) {
+  const Access& access = c_.access_a();
+  const int64_t depth = depth_of_sum();
+  const int64_t rows = std::min(kPackedRows, rows_.size);
+  const int64_t columns = std::min(kPackedColumns, depth);
+  const int64_t pitch = round_up(depth, kPad) + kPad;
+  a_.outer = outer_axes(access);
+  const std::vector<int64_t> shape = {count_along(a_.outer), rows_.size, depth};
+  const std::vector<int64_t> strides = {rows_.size * pitch, pitch, 1};
+  out.workspaces.push_back({"a_rows", Dtype::f32, {shape[0] * strides[0]}});
+
+  KernelBuilder draft("pack_a");
+  const TensorTile from(draft, "A", nest_, access, {c_.row, k_});
+  TileCoord at(nest_, {{c_.row, rows}, {k_, columns}});
+  auto axes = a_.outer;
+  axes.insert(axes.end(), {c_.row, k_});
+  at.place(nest_, axes, tile::block(0));
+  at.origin[c_.row] = tile::min(at.origin[c_.row], rows_.size - rows);
+  at.origin[k_] = tile::min(at.origin[k_], depth - columns);
+  const TensorId to = draft.b.output("P", Dtype::f32, shape, strides);
+  const TensorId held = draft.b.reg("rows", Dtype::f32, {rows, columns});
+  draft.buffers["P"] = "a_rows";
+  draft.b.grid(at.count(nest_, axes)).warps(1);
+  draft.b.copy(from.at(at), draft.b.all(held));
+  const Tile place = draft.b.tile(to, {place_along(a_.outer, at), at.origin[c_.row], at.origin[k_]},
+                                  {1, rows, columns});
+  draft.b.copy(draft.b.all(held), place);
+  draft.finish(out);
+
+  a_.tensor = t_.global("A", Dtype::f32, shape, strides);
+  draft_.buffers["A"] = "a_rows";
+}
+
+// B → [outer, panel, k, column of the panel].
+void CpuProduct::pack_panels(Family::Programs& out) {
+  const Access& access = c_.access_b();
+  const int64_t depth = depth_of_sum();
+  const int64_t rows = std::min(kPackedRows, depth);
+  const int64_t width = round_up(columns_.tile, kPad);
+  b_.outer = outer_axes(access);
+  const std::vector<int64_t> shape = {count_along(b_.outer), columns_.count(), depth,
+                                      columns_.tile};
+  const int64_t panel = depth * width + kPad;
+  const std::vector<int64_t> strides = {shape[1] * panel, panel, width, 1};
+  out.workspaces.push_back({"b_panels", Dtype::f32, {shape[0] * strides[0]}});
+
+  KernelBuilder draft("pack_b");
+  const TensorTile from(draft, "B", nest_, access, {k_, c_.column});
+  TileCoord at(nest_, {{k_, rows}, {c_.column, columns_.tile}});
+  auto axes = b_.outer;
+  axes.insert(axes.end(), {k_, c_.column});
+  at.place(nest_, axes, tile::block(0));
+  const Index number = tile::block(0) % columns_.count();
+  at.origin[c_.column] = columns_.origin(number);
+  at.origin[k_] = tile::min(at.origin[k_], depth - rows);
+  const TensorId to = draft.b.output("P", Dtype::f32, shape, strides);
+  const TensorId held = draft.b.reg("panel", Dtype::f32, {rows, columns_.tile});
+  draft.buffers["P"] = "b_panels";
+  draft.b.grid(at.count(nest_, axes)).warps(1);
+  draft.b.copy(from.at(at), draft.b.all(held));
+  const Tile place = draft.b.tile(to, {place_along(b_.outer, at), number, at.origin[k_], 0},
+                                  {1, 1, rows, columns_.tile});
+  draft.b.copy(draft.b.all(held), place);
+  draft.finish(out);
+
+  b_.tensor = t_.global("B", Dtype::f32, shape, strides);
+  draft_.buffers["B"] = "b_panels";
+}
+}  // namespace warploom::kernels

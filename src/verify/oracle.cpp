@@ -61,10 +61,11 @@ int64_t choices_in(const graph::Graph& graph) {
 
 Result<Block> evaluate_block(const Graph& graph, std::span<const graph::Bytes> inputs,
                              const RowRange& rows, const EvalOptions& options) {
-  WARPLOOM_TRY(
-      graph::ValueAndMagnitude truth,
-      graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin, rows.end, options));
-  Block block{std::move(truth), rows, rows.begin * graph::rows_of(graph, rows.output).elements};
+  auto truth =
+      graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin, rows.end, options);
+  if (!truth) return fail(truth.error());
+  const int64_t before = rows.begin * graph::rows_of(graph, rows.output).elements;
+  Block block{*std::move(truth), rows, before};
   const bool nan = std::ranges::any_of(block.value, [](double value) { return std::isnan(value); });
   const int64_t choices = nan ? choices_in(graph) : 0;
   if (choices == 0) return block;

@@ -108,8 +108,8 @@ class TruthProcess {
 
   Result<json> compare(const json& message) {
     const CompareScope scope{message.at("whole"), message.at("elements"), message.at("seed")};
-    WARPLOOM_TRY(const auto seen,
-                 engine_->compare(message.at("compare"), places_of(message.at("outputs")), scope));
+    const auto places = places_of(message.at("outputs"));
+    WARPLOOM_TRY(const auto seen, engine_->compare(message.at("compare"), places, scope));
     return json{{"seen", seen}};
   }
 

@@ -61,11 +61,12 @@ int64_t choices_in(const graph::Graph& graph) {
 
 Result<Block> evaluate_block(const Graph& graph, std::span<const graph::Bytes> inputs,
                              const RowRange& rows, const EvalOptions& options) {
-  auto truth =
+  auto found =
       graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin, rows.end, options);
-  if (!truth) return fail(truth.error());
+  if (!found) return fail(found.error());
+  graph::ValueAndMagnitude truth = *std::move(found);
   const int64_t before = rows.begin * graph::rows_of(graph, rows.output).elements;
-  Block block{*std::move(truth), rows, before};
+  Block block{std::move(truth), rows, before};
   const bool nan = std::ranges::any_of(block.value, [](double value) { return std::isnan(value); });
   const int64_t choices = nan ? choices_in(graph) : 0;
   if (choices == 0) return block;

@@ -71,9 +71,8 @@ void CpuEmitter::body(const Body& statements) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const size_t first = runs[i].begin;
     const bool are_two = i + 1 < runs.size() && runs[i + 1].end - first == 2;
-    if (clears_for_product(statements, first)) continue;
-    if (begins_product(statements, first))
-      begun_ = statements[first].as<Fill>()->dst;
+    if (const auto when = begins_product(statements, first))
+      begins_ = *when;
     else if (are_two && copied_transposed(statements[first], statements[first + 1]))
       ++i;
     else if (!runs[i].shape.empty())

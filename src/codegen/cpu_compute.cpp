@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -215,7 +216,7 @@ std::string CpuEmitter::hinders(const Tile& tile, int64_t column_stride) const {
 
 void CpuEmitter::visit(const Mma& mma) {
   if (tensor(mma.a.tensor).as_strided >= 0) return multiply_windows(mma);
-  const bool fresh = std::exchange(begun_, -1) == mma.acc;
+  const bool fresh = std::exchange(begins_, "false") == "true";
   auto a_strides = matrix_strides(mma.a);
   auto b_strides = matrix_strides(mma.b);
   if (mma.transpose_a) std::swap(a_strides[0], a_strides[1]);
@@ -254,12 +255,18 @@ void CpuEmitter::visit(const Mma& mma) {
             tile.vectors * lanes_, strides, operands);
 }
 
-// Whether a statement sets a sum to 0 with which the product behind it begins: that product makes
-// its own zeros, in registers.
-bool CpuEmitter::begins_product(const Body& body, size_t place) const {
-  const auto* fill = body[place].as<Fill>();
+// Such a product makes its own zeros, in registers. Worked example: `fill acc 0`, or for a product
+// of windows `if (k < 1) { fill acc 0 }`, and `mma acc += a * b`.
+std::optional<std::string> CpuEmitter::begins_product(const Body& body, size_t place) const {
   const auto* mma = place + 1 < body.size() ? body[place + 1].as<Mma>() : nullptr;
-  return fill && mma && fill->value == 0 && fill->dst == mma->acc &&
-         tensor(mma->acc).dtype == Dtype::f32;
+  if (!mma) return std::nullopt;
+  const bool of_windows = tensor(mma->a.tensor).as_strided >= 0;
+  const auto* branch = of_windows ? body[place].as<If>() : nullptr;
+  const bool is_inside = branch && branch->body.size() == 1;
+  const auto* fill = (is_inside ? branch->body[0] : body[place]).as<Fill>();
+  const bool begins = fill && fill->value == 0 && fill->dst == mma->acc;
+  if (!begins || tensor(mma->acc).dtype != Dtype::f32) return std::nullopt;
+  if (!is_inside) return "true";
+  return fmt::format("{} < {}", branch->left.text(), branch->right.text());
 }
 }  // namespace warploom::codegen

@@ -205,10 +205,10 @@ class CpuEmitter : Emitter {
   void visit(const Mma& mma);
   std::array<int64_t, 2> matrix_strides(const Tile& tile) const;
   std::string hinders(const Tile& tile, int64_t column_stride) const;
-  bool begins_product(const Body& body, size_t place) const;
+  // When a statement sets a sum to 0 with which the product behind it begins; nothing: it does not.
+  std::optional<std::string> begins_product(const Body& body, size_t place) const;
 
   // cpu_windows.cpp
-  bool clears_for_product(const Body& body, size_t at);
   void multiply_windows(const Mma& mma);
   bool store_transposed(const Copy& copy, const Side& src, const Side& dst);
 
@@ -264,8 +264,7 @@ class CpuEmitter : Emitter {
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;
-  TensorId begun_ = -1;               // the sum that the next product begins
-  std::string overwrites_ = "false";  // whether the next product of windows begins its sums
+  std::string begins_ = "false";  // when the next product begins its sum
 };
 
 // Vectors of columns that a product of windows keeps in registers at once: of each row of the

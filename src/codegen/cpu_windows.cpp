@@ -11,7 +11,6 @@
 #include "codegen/cpu_emitter.h"
 #include "codegen/terms.h"
 #include "tile/index.h"
-#include "tile/print.h"
 #include "tile/program.h"
 
 namespace warploom::codegen {
@@ -54,22 +53,6 @@ int64_t rows_of_block(int64_t rows, int64_t vectors, int64_t registers) {
 }
 }  // namespace
 
-// Whether the statement makes a sum 0 just before a product of windows adds to it: the product
-// writes it then. Worked example: `if (k < 1) { fill acc 0 }` and `mma acc += windows * w`.
-bool CpuEmitter::clears_for_product(const Body& body, size_t at) {
-  const Statement* fills = &body[at];
-  const auto* branch = fills->as<If>();
-  if (branch && branch->body.size() == 1) fills = &branch->body[0];
-  const auto* fill = fills->as<Fill>();
-  const auto* mma = at + 1 < body.size() ? body[at + 1].as<Mma>() : nullptr;
-  if (!fill || !mma || fill->dst != mma->acc || fill->value != 0) return false;
-  if (tensor(mma->a.tensor).as_strided < 0) return false;
-  out_.line("// {}", print(program_, *fills));
-  overwrites_ = "true";
-  if (branch) overwrites_ = fmt::format("{} < {}", branch->left.text(), branch->right.text());
-  return true;
-}
-
 void CpuEmitter::multiply_windows(const Mma& mma) {
   const Tensor& windows = tensor(mma.a.tensor);
   const auto acc = matrix_extent(tensor(mma.acc).shape);
@@ -101,7 +84,7 @@ void CpuEmitter::multiply_windows(const Mma& mma) {
   const std::string patch = plus(name(windows.as_strided), first);
   const std::string operands = fmt::format("{}, {}, {}", name(mma.acc), patch, name(mma.b.tensor));
   out_.line("wl::mma_windows<{}, {}, {}>({}, {});", walks, extents, pitches, operands,
-            std::exchange(overwrites_, "false"));
+            std::exchange(begins_, "false"));
 }
 
 // A tile of a buffer, row by row, to memory where its columns are rows. The sides are exchanged:

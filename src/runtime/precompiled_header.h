@@ -1,5 +1,5 @@
-// The device headers of CPU kernels as g++ keeps what it has read of them: of the third of a second
-// that a small kernel takes to compile, two thirds are spent on reading <immintrin.h>.
+// The device headers of CPU kernels as g++ keeps what it has read of them: most of what a small
+// kernel takes to compile is spent on reading <immintrin.h>.
 //
 //   if (const auto header = precompiled_header(compiler, argv, source))
 //     sandbox.lend(kPrecompiledName, *header);        // g++ finds it beside wl_cpu.h

@@ -154,9 +154,9 @@ class RowwiseCpu final : public Family {
     return residencies;
   }
 
-  // Of a row whose elements lie apart: at every step a piece of so many rows is read. Its sums,
-  // what they lost and what is read keep within a page: beyond, stores wait for loads that end
-  // alike.
+  // Of a row whose elements lie apart: at every step a piece of so many rows is read. Beyond a page
+  // of sums, of what they lost and of what is read, it was slower where that was measured, perhaps
+  // because stores wait for loads whose addresses end alike.
   double cycles_of_interleaved(const CpuRowwiseConfig& s) const {
     constexpr double kStep = 20;    // cycles to begin one in memory
     constexpr double kBytes = 12;   // of a row in a piece, in all

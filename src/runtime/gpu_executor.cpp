@@ -202,16 +202,19 @@ class GpuExecutor final : public Executor {
     return std::shared_ptr<void>(address, [this](void* p) { cuda_.cuMemFreeHost(p); });
   }
 
+  // On the stream, and waited for. cuMemcpyHtoD would not do: of memory that is not page-locked it
+  // returns when the driver has a copy, and our stream does not wait for the one that is under way.
+  // Source: CUDA Driver API, "API synchronization behavior".
   Status upload(const Buffer& to, const void* from, int64_t bytes, int64_t offset) override {
-    WARPLOOM_CHECK(synchronize());
-    if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyHtoD, pointer(to, offset), from, bytes);
-    return ok();
+    if (bytes > 0)
+      WARPLOOM_CUDA(cuda_, cuMemcpyHtoDAsync, pointer(to, offset), from, bytes, stream_);
+    return synchronize();
   }
 
   Status download(const Buffer& from, void* to, int64_t bytes, int64_t offset) override {
-    WARPLOOM_CHECK(synchronize());
-    if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyDtoH, to, pointer(from, offset), bytes);
-    return ok();
+    if (bytes > 0)
+      WARPLOOM_CUDA(cuda_, cuMemcpyDtoHAsync, to, pointer(from, offset), bytes, stream_);
+    return synchronize();
   }
 
   Status fill(const Buffer& buffer, uint32_t word) override {

@@ -32,7 +32,7 @@
 #include "search/headline.h"
 #include "search/options.h"
 #include "search/outcome.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "search/timeline.h"
 #include "verify/tolerance.h"
 

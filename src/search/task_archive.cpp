@@ -30,7 +30,7 @@
 #include "search/candidate.h"
 #include "search/compile_pool.h"
 #include "search/options.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "verify/evaluator.h"
 #include "verify/setup.h"

@@ -33,7 +33,8 @@
 #include "search/options.h"
 #include "search/outcome.h"
 #include "search/requests.h"
-#include "search/search_strategy.h"
+#include "search/strategy/ranked.h"
+#include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "search/task_archive.h"
 #include "verify/evaluator.h"
@@ -106,6 +107,7 @@ class TuningSession {
  private:
   Status resume();
   Status prepare(const Budget& hard);
+  StrategyPtr made_strategy() const;
   void put_ahead();
   bool is_over(const Slice& slice) const;
   Status take_verdict(Candidate candidate);
@@ -140,7 +142,7 @@ class TuningSession {
   const Budget budget_;
   TaskArchive archive_;
   Measurer measurer_;
-  std::optional<SearchStrategy> strategy_;
+  StrategyPtr strategy_;
   std::string phase_;
   std::vector<Candidate> candidates_;  // the fastest accepted ones
   // By their configs' texts: what the search recorded before it was stopped.

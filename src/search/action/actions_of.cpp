@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -164,6 +166,19 @@ Actions ActionSpace::at(const KernelConfig& config) const {
       out.legal.push_back(*action_between(config, entry));
   }
   return out;
+}
+
+ActionsPtr ActionSpace::shared_at(const KernelConfig& config) const {
+  constexpr size_t kMostKnown = 20'000;
+  const std::string text = config.text();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto known = known_.find(text); known != known_.end()) return known->second;
+  }
+  auto made = std::make_shared<const Actions>(at(config));
+  const std::scoped_lock lock(mutex_);
+  if (known_.size() < kMostKnown) known_.emplace(text, made);
+  return made;
 }
 
 const std::vector<KernelConfig>& ActionSpace::entries(const std::string& family) const {

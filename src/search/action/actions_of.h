@@ -10,6 +10,8 @@
 // as few and as little as possible, in a bounded search; only then it is refused.
 #pragma once
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 #include "kernels/config/constraints.h"
@@ -28,12 +30,18 @@ struct Actions {
   std::vector<RefusedAction> refused;
 };
 
+using ActionsPtr = std::shared_ptr<const Actions>;
+
+// Threads share it.
 class ActionSpace {
  public:
   // The space must outlive it. `seed`: of the walk that finds where other families are entered.
   explicit ActionSpace(const SearchSpace& space, uint64_t seed = 1);
 
   Actions at(const kernels::KernelConfig& config) const;
+
+  // The same, kept for the next time that somebody asks.
+  ActionsPtr shared_at(const kernels::KernelConfig& config) const;
 
   // By guess the best few configs that a bounded walk through a family finds, best first.
   const std::vector<kernels::KernelConfig>& entries(const std::string& family) const;
@@ -47,6 +55,8 @@ class ActionSpace {
   const SearchSpace* space_;
   std::map<std::string, kernels::Space> fields_;  // by family
   std::map<std::string, std::vector<kernels::KernelConfig>> entries_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, ActionsPtr> known_;  // by the configs' texts
 };
 
 // The same for one config alone.

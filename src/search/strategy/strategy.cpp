@@ -10,10 +10,15 @@
 #include "kernels/config/kernel_config.h"
 #include "search/search_space.h"
 #include "search/strategy/beam.h"
+#include "search/strategy/branch.h"
+#include "search/strategy/evolution.h"
+#include "search/strategy/lfbo.h"
+#include "search/strategy/linear.h"
 #include "search/strategy/listed.h"
 #include "search/strategy/predictions.h"
 #include "search/strategy/queue.h"
 #include "search/strategy/ranked.h"
+#include "search/strategy/tree.h"
 
 namespace warploom::search {
 namespace {
@@ -61,6 +66,13 @@ StrategyPtr ranked_strategy(Strategy strategy, const StrategySetup& setup) {
 }  // namespace
 
 StrategyPtr make_strategy(Strategy strategy, StrategySetup setup) {
-  return ranked_strategy(strategy, setup);
+  switch (strategy) {
+    case Strategy::linear: return std::make_unique<LinearStrategy>(std::move(setup));
+    case Strategy::branch: return std::make_unique<BranchStrategy>(std::move(setup));
+    case Strategy::tree: return std::make_unique<TreeStrategy>(std::move(setup));
+    case Strategy::evolution: return std::make_unique<EvolutionStrategy>(std::move(setup));
+    case Strategy::lfbo: return std::make_unique<LfboStrategy>(std::move(setup));
+    default: return ranked_strategy(strategy, setup);
+  }
 }
 }  // namespace warploom::search

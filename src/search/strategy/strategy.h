@@ -4,6 +4,11 @@
 //   random      the same in random order
 //   beam        breadth, then depth, then changes of one field of the best few (beam.h)
 //   automatic   small spaces are enumerated, breadth first; others are the beam's
+//   linear      one action a step, as MTMC (linear.h)
+//   branch      rounds of ideas and variants, with a bank, as CRFM (branch.h)
+//   tree        best first, with the policy as prior (tree.h)
+//   evolution   regularized evolution (evolution.h)
+//   lfbo        100 at random, then rounds of 20 that a random forest chooses (lfbo.h)
 //
 //   Result<StrategyPtr> strategy = make_strategy(Strategy::beam, {.space = &space, .seed = 1});
 //   while (std::optional<Proposal> next = (*strategy)->ask())
@@ -22,14 +27,26 @@
 #include "kernels/config/kernel_config.h"
 #include "plan/limits.h"
 #include "search/action/action.h"
+#include "search/action/actions_of.h"
 #include "search/coder/coder.h"
 #include "search/policy/policy.h"
 #include "search/policy/state.h"
 #include "search/search_space.h"
 
 namespace warploom::search {
-enum class Strategy : uint8_t { automatic, enumerate, random, beam };
-inline constexpr const char* kStrategyNames[] = {"automatic", "enumerate", "random", "beam"};
+enum class Strategy : uint8_t {
+  automatic,
+  enumerate,
+  random,
+  beam,
+  linear,
+  branch,
+  tree,
+  evolution,
+  lfbo
+};
+inline constexpr const char* kStrategyNames[] = {
+    "automatic", "enumerate", "random", "beam", "linear", "branch", "tree", "evolution", "lfbo"};
 
 // A candidate with where it comes from: its lineage, a step.
 struct Proposal {
@@ -65,6 +82,8 @@ struct StrategySetup {
   plan::Limits limits = {};  // of ranking; the time of later rounds is the search's to keep
   PolicyPtr policy = {};     // none: analytic
   CoderPtr coder = {};       // none: rule
+  // Of the space; none: the strategy makes its own. Several searches of one space may share it.
+  std::shared_ptr<const ActionSpace> actions = {};
 };
 
 StrategyPtr make_strategy(Strategy strategy, StrategySetup setup);

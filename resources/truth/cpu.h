@@ -3,7 +3,9 @@
 #include <cstring>
 #define FUNCTION static inline
 static thread_local long long block_number;
-#define KERNEL(name, Task)                                              \
+#define KERNEL(name, Task) KERNEL_##name(name, Task)
+#define BODY(name, Task) FUNCTION void name##_body(const Task& task)
+#define ENTRY(name, Task)                                               \
   static void name##_body(const Task& task);                            \
   extern "C" void name(void* const* buffers, long long number, void*) { \
     block_number = number;                                              \

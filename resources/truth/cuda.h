@@ -1,10 +1,13 @@
 // The GPU's own words for what truth's kernels are written in.
 #define FUNCTION __device__ inline
-#define KERNEL(name, Task)                                                            \
-  FUNCTION void name##_body(const Task& task);                                        \
-  extern "C" __global__ void __launch_bounds__(256) name(const Task* at) {            \
-    name##_body(*at);                                                                 \
-  }                                                                                   \
+// A file's kernels are texts of their own: KERNEL_name is ENTRY in one of them, and BODY in others.
+#define KERNEL(name, Task) KERNEL_##name(name, Task)
+#define BODY(name, Task) FUNCTION void name##_body(const Task& task)
+#define ENTRY(name, Task)                                                  \
+  FUNCTION void name##_body(const Task& task);                             \
+  extern "C" __global__ void __launch_bounds__(256) name(const Task* at) { \
+    name##_body(*at);                                                      \
+  }                                                                        \
   FUNCTION void name##_body(const Task& task)
 #define SHARED __shared__
 #define EACH_THREAD(t) if (const int t = static_cast<int>(threadIdx.x); true)

@@ -241,9 +241,13 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   options.on_progress = {};
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
-  announce(session, flags, timeline, "building the bundle and running its check");
   constexpr double kLeft = 0.03;  // of the budget, for moving the bundle to its place
-  const export_::Until until = budget.less(kLeft * budget.seconds()).until();
+  const search::Budget kept = budget.less(kLeft * budget.seconds());
+  // What would not end is not begun.
+  const bool is_enough = kept.left() >= outcome.delivery_seconds;
+  announce(session, flags, timeline,
+           is_enough ? "building the bundle and running its check" : "writing the bundle");
+  const export_::Until until = is_enough ? kept.until() : budget.part(0).until();
   const auto written = write_outcome(folder, flags, model, graph, outcome, until);
   json record = search::to_json(outcome);
   record["timeline"] = timeline.to_json();

@@ -83,6 +83,9 @@ class InputBytes {
     if (held_) return;
     const int64_t begin = std::max<int64_t>(range.begin, 0);
     const int64_t end = std::min(range.end, elements_);
+    // Each row of a product reads all of the other operand.
+    if (made_.begin <= begin && end <= made_.end) return;
+    made_ = {begin, end};
     constexpr int64_t kPart = 1 << 18;
     graph::parallel_for(ceil_div(end - begin, kPart), 0, [&](int64_t part) {
       const int64_t from = begin + part * kPart;
@@ -120,6 +123,7 @@ class InputBytes {
   int64_t elements_ = 0;
   Drawn from_;
   std::unique_ptr<std::byte, Free> zeros_;  // until they are made
+  graph::ElementRange made_{0, 0};          // the last that was
   std::optional<std::vector<std::byte>> held_;
 };
 

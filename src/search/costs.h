@@ -6,18 +6,30 @@
 namespace warploom::search {
 class Costs {
  public:
-  void set_up_took(double seconds) { setup_ = seconds; }
+  // `once`: of these, what the next process finds done.
+  void set_up_took(double seconds, double once = 0) {
+    setup_ = std::max(0.0, seconds - once);
+    first_set_up_ = std::max(first_set_up_, seconds);
+  }
+
+  // Another evaluator gets ready while candidates are tried.
+  void stands_by(bool is_there) { stands_by_ = is_there; }
 
   void compiling_took(double seconds) { compile_ = std::max(compile_, seconds); }
 
   void judging_took(double seconds) {
-    // The first judgement makes what later ones find ready.
+    // The first judgement makes what later ones find ready: of these half as much is expected.
+    constexpr double kLater = 0.5;
     const bool early = judgements_++ < 2;
     judge_ = early ? seconds : 0.7 * judge_ + 0.3 * seconds;
-    if (judgements_ == 1) first_ = seconds;
+    if (judgements_ > 1) return;
+    first_ = seconds;
+    judge_ = kLater * seconds;
   }
 
-  double set_up() const { return setup_; }
+  double set_up() const { return setup_; }  // of another process
+
+  double first_set_up() const { return first_set_up_; }
 
   double compile() const { return compile_; }  // of the slowest text
 
@@ -27,7 +39,8 @@ class Costs {
   // that half a second goes even where a candidate is screened in a hundredth of that.
   double last_round() const {
     constexpr double kLeast = 0.5;
-    return 1.2 * setup_ + std::max({2 * judge_, first_, kLeast});
+    const double start = stands_by_ ? 0 : 1.2 * setup_;
+    return start + std::max({2 * judge_, first_, kLeast});
   }
 
   // That, and the measurements of the finalists.
@@ -35,6 +48,8 @@ class Costs {
 
  private:
   double setup_ = 0;
+  double first_set_up_ = 0;
+  bool stands_by_ = false;
   double compile_ = 0;
   double judge_ = 0;
   double first_ = 0;

@@ -69,13 +69,9 @@ Status TuningSession::measure_finalists(const Budget& until) {
 Status TuningSession::promote_best(const Slice& slice) {
   constexpr double kReadyShare = 0.3;  // of the time that is left
   enter("judging the best whole, in a fresh process");
-  verify::Setup fresh = task_.setup;
-  fresh.seed = options_.seed ^ kFreshSeed;
-  fresh.time_reference = false;
-  fresh.ready_ms = 1e3 * kReadyShare * std::clamp(slice.soft.left(), 0.1, 100.0);
-  if (fresh.reference) fresh.reference->chosen = archive_.ready().reference_choice;
   if (!task_.recorded) {
-    WARPLOOM_CHECK(measurer_.start(fresh, slice.hard));
+    const double seconds = kReadyShare * std::clamp(slice.soft.left(), 0.1, 100.0);
+    WARPLOOM_CHECK(measurer_.start_fresh(fresh_setup(seconds), slice.hard));
     archive_.note_ready(measurer_.ready());
   }
   for (Candidate& candidate : candidates_) {
@@ -201,7 +197,7 @@ Error TuningSession::nothing_right() const {
 
 // What was measured, and of what had not come to its end as long again.
 double TuningSession::needed_seconds() const {
-  const double phases = costs().set_up() + costs().compile() + costs().last_round();
+  const double phases = costs().first_set_up() + costs().compile() + costs().last_round();
   return std::ceil(std::max(1.5 * budget_.seconds(), budget_.spent() + 2 * phases));
 }
 
@@ -231,6 +227,7 @@ Result<Outcome> TuningSession::conclude() {
   out.schedule = best->config;
   out.key = archive_.run().problem;
   out.proven = best->promoted;
+  out.set_up = set_up_;
   WARPLOOM_TRY(out.list, built(*best));
   return out;
 }

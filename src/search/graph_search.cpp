@@ -33,7 +33,8 @@ namespace warploom::search {
 namespace {
 constexpr double kPlanningShare = 0.3;
 // Of the budget at most, for what comes behind the search; and all of it together.
-constexpr double kDeliveryShare = 0.3;
+constexpr double kDeliveryShare = 0.4;
+constexpr double kLeastDelivery = 0.3;  // seconds, for writing a bundle
 constexpr double kWholeShare = 0.2;
 constexpr double kFinalsShare = 0.25;
 constexpr double kReserveShare = 0.6;
@@ -80,6 +81,7 @@ Result<Outcome> GraphSearch::run(const graph::Graph& given) {
   outcome.roofline_fraction = us > 0 ? whole_.bound.us / us : 0;
   outcome.plan.graph = std::move(graph_);
   outcome.seconds = budget_.spent();
+  outcome.delivery_seconds = delivery_seconds();
   return outcome;
 }
 
@@ -135,6 +137,7 @@ Options GraphSearch::options_for(size_t number) const {
   Options options = options_;
   options.budget_seconds = share * options_.budget_seconds;
   options.asked_seconds = options.budget_seconds;
+  options.stands_by = is_trivial_;
   const std::string name = order_[number]->task.setup.graph.name;
   options.on_progress = [this, number, name](Progress progress) {
     progress.region = static_cast<int>(number) + 1;
@@ -308,12 +311,18 @@ Status GraphSearch::finish() {
   return ok();
 }
 
-double GraphSearch::delivery_reserve() const {
+double GraphSearch::delivery_seconds() const {
   double slowest = 0;
   for (const RegionSearch* one : order_)
     slowest = std::max(slowest, one->session->costs().compile());
-  const double wanted = options_.delivery_seconds ? options_.delivery_seconds(slowest) : 0;
-  return std::min(wanted, kDeliveryShare * options_.budget_seconds);
+  return options_.delivery_seconds ? options_.delivery_seconds(slowest) : 0;
+}
+
+// A bundle whose building would not end is written and not built: the search has the time.
+double GraphSearch::delivery_reserve() const {
+  const double wanted = delivery_seconds();
+  const bool fits = wanted <= kDeliveryShare * options_.budget_seconds;
+  return fits ? wanted : std::min(kLeastDelivery, kDeliveryShare * options_.budget_seconds);
 }
 
 // For the judgement of the plan, in a process that is still to start.

@@ -74,6 +74,7 @@ class GraphSearch {
 
   // Seconds to keep back: for delivering, for judging the plan, and for these and the regions' last
   // rounds.
+  double delivery_seconds() const;
   double delivery_reserve() const;
   double whole_reserve() const;
   double reserve() const;

@@ -234,8 +234,11 @@ void GraphSearch::take_whole(Outcome& out, const verify::Verdict& verdict) const
   out.proven = true;
   // Libraries may do the whole model in fewer calls, or between regions in layouts of their own:
   // then the sum of the regions' references would flatter.
+  // A sum that some regions have no part in compares with nothing.
   const double whole_us = out.verdict.reference_us;
-  const bool is_best = regions.reference_us <= 0 || whole_us < regions.reference_us;
+  const auto has_none = [](const Outcome& one) { return one.verdict.reference_us <= 0; };
+  const bool is_sum_part = std::ranges::any_of(out.regions, has_none);
+  const bool is_best = is_sum_part || whole_us < regions.reference_us;
   const bool whole_is_faster = whole_us > 0 && is_best;
   if (whole_is_faster) {
     out.reference = judge_->ready()->reference;

@@ -43,9 +43,30 @@ Status Measurer::start(const verify::Setup& setup, const Budget& budget) {
   evaluator_.reset();
   auto started =
       verify::Evaluator::start(setup, {.interrupted = interrupted_, .until = budget.until()});
-  costs_.set_up_took(budget_.spent() - before);
   WARPLOOM_TRY(evaluator_, std::move(started));
+  double once = 0;
+  for (const verify::SetUpPart& part : evaluator_->ready().parts)
+    once += part.once ? part.seconds : 0;
+  costs_.set_up_took(budget_.spent() - before, once);
   return ok();
+}
+
+// One that cannot be had is started when it is wanted, which says why.
+void Measurer::stand_by(const verify::Setup& setup) {
+  auto begun = verify::Evaluator::begin(setup, {.interrupted = interrupted_});
+  if (begun) standby_ = *std::move(begun);
+  costs_.stands_by(standby_.has_value());
+}
+
+Status Measurer::start_fresh(const verify::Setup& setup, const Budget& budget) {
+  evaluator_.reset();
+  if (!standby_) return start(setup, budget);
+  evaluator_ = std::move(standby_);
+  standby_.reset();
+  costs_.stands_by(false);
+  const Status ready = evaluator_->await(budget.until());
+  if (ready || ready.error().code == ErrorCode::kInterrupted) return ready;
+  return start(setup, budget);
 }
 
 // What was recorded needs no compiler.

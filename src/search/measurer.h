@@ -41,6 +41,10 @@ class Measurer {
   // Starts the evaluator, which belongs to this thread, afresh. kInterrupted once the budget is
   // over.
   Status start(const verify::Setup& setup, const Budget& budget);
+  // Another one gets ready while candidates are judged, for the next start_fresh().
+  void stand_by(const verify::Setup& setup);
+  // As start(), with the one that stands by where there is one: no candidate ran in it.
+  Status start_fresh(const verify::Setup& setup, const Budget& budget);
 
   bool is_started() const { return evaluator_.has_value(); }
 
@@ -77,6 +81,7 @@ class Measurer {
   const std::atomic<bool>* interrupted_;
   Costs costs_;
   std::optional<verify::Evaluator> evaluator_;
+  std::optional<verify::Evaluator> standby_;
   std::map<std::string, verify::Verdict> screened_;  // by the launch lists' texts
   int refused_ = 0;
   std::map<std::string, int> refused_by_code_;

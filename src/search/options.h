@@ -37,6 +37,8 @@ struct Options {
   // What delivering the result will take, of which is kept back what there is; by the seconds of
   // the slowest compilation so far.
   std::function<double(double)> delivery_seconds = {};
+  // The process in which the best is judged whole gets ready while candidates are tried.
+  bool stands_by = false;
   // A region's share of its network's budget, whatever others left; 0: the budget.
   double asked_seconds = 0;
   int max_candidates = 0;  // of a region; 0: no limit but the budget

@@ -67,6 +67,9 @@ json region_json(const Outcome& region, int number) {
   out["schedule"] = kernels::to_json(region.schedule);
   out["reference"] = known(region.reference);
   out["key"] = region.key;
+  out["set_up"] = json::array();
+  for (const verify::SetUpPart& part : region.set_up)
+    out["set_up"].push_back({{"phase", part.name}, {"seconds", part.seconds}});
   return out;
 }
 }  // namespace

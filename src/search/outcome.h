@@ -40,6 +40,9 @@ struct Outcome {
   int candidates = 0;
   int refused = 0;
   double seconds = 0;
+  // What building the bundle and running its check would take; 0: not told.
+  double delivery_seconds = 0;
+  std::vector<verify::SetUpPart> set_up;  // of the first evaluator; of several regions none
   uint64_t seed = 0;
   bool interrupted = false;
   bool recalled = false;           // from the archive alone; of several regions all

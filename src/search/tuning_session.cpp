@@ -141,6 +141,8 @@ Status TuningSession::prepare(const Budget& hard) {
   WARPLOOM_CHECK(started);
   if (!is_first) return ok();
   WARPLOOM_CHECK(archive_.begin(task_.recorded ? archive_.ready() : measurer_.ready()));
+  if (!task_.recorded) set_up_ = measurer_.ready().parts;
+  stand_by();
   for (Remembered& one : remembered_) {
     const kernels::KernelConfig config = one.candidate.config;
     if (one.same_program) strategy_->skip(config);
@@ -162,6 +164,26 @@ StrategyPtr TuningSession::made_strategy() const {
                                            .limits = limits,
                                            .policy = make_policy(options_.policy).value_or(nullptr),
                                            .coder = make_coder(options_.coder).value_or(nullptr)});
+}
+
+// Where there is memory for both, and a GPU, so that it does not take the candidates' cores.
+void TuningSession::stand_by() {
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  if (task_.recorded || !options_.stands_by || task_.setup.engine != Engine::cuda) return;
+  int64_t bytes = 0;
+  for (const graph::Tensor& tensor : task_.setup.graph.tensors)
+    bytes += graph::byte_count(tensor);
+  if (bytes > kMostBytes) return;
+  measurer_.stand_by(fresh_setup(kSetUpShare * std::min(options_.budget_seconds, 100.0)));
+}
+
+verify::Setup TuningSession::fresh_setup(double ready_seconds) const {
+  verify::Setup fresh = task_.setup;
+  fresh.seed = options_.seed ^ kFreshSeed;
+  fresh.time_reference = false;
+  fresh.ready_ms = 1e3 * ready_seconds;
+  if (fresh.reference) fresh.reference->chosen = archive_.ready().reference_choice;
+  return fresh;
 }
 
 Status TuningSession::search(const Slice& slice) {

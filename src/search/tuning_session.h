@@ -108,6 +108,9 @@ class TuningSession {
   Status resume();
   Status prepare(const Budget& hard);
   StrategyPtr made_strategy() const;
+  // Of the process that the best is judged whole in.
+  verify::Setup fresh_setup(double ready_seconds) const;
+  void stand_by();
   void put_ahead();
   bool is_over(const Slice& slice) const;
   Status take_verdict(Candidate candidate);
@@ -144,6 +147,7 @@ class TuningSession {
   Measurer measurer_;
   StrategyPtr strategy_;
   std::string phase_;
+  std::vector<verify::SetUpPart> set_up_;  // of the first evaluator
   std::vector<Candidate> candidates_;  // the fastest accepted ones
   // By their configs' texts: what the search recorded before it was stopped.
   std::map<std::string, Candidate> answered_;

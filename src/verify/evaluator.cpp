@@ -102,10 +102,13 @@ struct Evaluator::State {
   Peer worker;
   int judged = 0;        // by this process
   bool stopped = false;  // somebody made it stand still
+  bool greeted = false;  // it said that it is ready
   Ready ready;
 
-  Status spawn() {
+  // The process is there, and gets ready by itself.
+  Status launch() {
     judged = 0;
+    greeted = false;
     group.reset();
     group = MemoryGroup::make(memory_for_candidates());
     const auto enter = [this] {
@@ -113,6 +116,10 @@ struct Evaluator::State {
     };
     WARPLOOM_CHECK(worker.start(options.program.string(), kEvaluateCommand, -1, enter));
     worker.channel->send(setup);
+    return ok();
+  }
+
+  Status greet() {
     WARPLOOM_TRY(const json message, next(kOwnLimitMs));
     if (message.is_null() && worker.channel->closed())
       return lost(ending_of(worker.end(worker.channel->broken()), "while it was starting"));
@@ -122,7 +129,13 @@ struct Evaluator::State {
     }
     WARPLOOM_TRY(ready,
                  record_from<Ready>(message.value("ready", json()), "the evaluator's greeting"));
+    greeted = true;
     return ok();
+  }
+
+  Status spawn() {
+    WARPLOOM_CHECK(launch());
+    return greet();
   }
 
   // Whether somebody stopped the worker: nobody says that it will ever go on.
@@ -201,8 +214,8 @@ struct Evaluator::State {
   }
 
   Status ensure() {
-    if (worker.process > 0) return ok();
-    Status spawned = spawn();
+    if (worker.process > 0 && greeted) return ok();
+    Status spawned = worker.process > 0 ? greet() : spawn();
     // One more try where it was lost without saying why; what it said itself would only be said
     // again.
     if (!spawned && spawned.error().code == ErrorCode::kEvaluatorLost) spawned = spawn();
@@ -211,12 +224,22 @@ struct Evaluator::State {
 };
 
 Result<Evaluator> Evaluator::start(const Setup& setup, const EvaluatorOptions& options) {
+  WARPLOOM_TRY(Evaluator made, begin(setup, options));
+  WARPLOOM_CHECK(made.await(options.until));
+  return made;
+}
+
+Result<Evaluator> Evaluator::begin(const Setup& setup, const EvaluatorOptions& options) {
   auto state = std::make_shared<State>();
   state->options = options;
-  state->until = options.until;
   state->setup = to_json(setup);
-  WARPLOOM_CHECK(state->ensure());
+  WARPLOOM_CHECK(state->launch());
   return Evaluator(std::move(state));
+}
+
+Status Evaluator::await(std::optional<std::chrono::steady_clock::time_point> until) {
+  state_->until = until;
+  return state_->ensure();
 }
 
 Result<Verdict> Evaluator::judge(const Request& request) {

@@ -143,6 +143,14 @@ struct Request {
   std::optional<std::chrono::steady_clock::time_point> until = {};
 };
 
+// A stretch of an evaluator's setting up.
+struct SetUpPart {
+  std::string name;
+  double seconds = 0;
+  bool once = false;  // the next process on this machine finds it done
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SetUpPart, name, seconds, once)
+
 struct Ready {
   std::string device;
   std::string arch;
@@ -153,13 +161,18 @@ struct Ready {
   double reference_error = -1;
   std::string reference_choice;              // of several ways to make it (vendor/make.h)
   std::vector<std::string> reference_notes;  // those that failed or were wrong, and why
+  std::vector<SetUpPart> parts;              // where the time to get ready went
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ready, device, arch, environment, truth, reference, reference_us,
-                                   reference_error, reference_choice, reference_notes)
+                                   reference_error, reference_choice, reference_notes, parts)
 
 class Evaluator {
  public:
   static Result<Evaluator> start(const Setup& setup, const EvaluatorOptions& options = {});
+  // The same without waiting until it is ready: that is await(), or the first judge().
+  static Result<Evaluator> begin(const Setup& setup, const EvaluatorOptions& options = {});
+  // `until`: when it gives up.
+  Status await(std::optional<std::chrono::steady_clock::time_point> until);
   Result<Verdict> judge(const Request& request);
   const Ready& ready() const;
   int process() const;  // its id, 0 when none runs

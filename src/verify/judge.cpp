@@ -114,9 +114,16 @@ Result<int64_t> await_memory(const std::function<Result<int64_t>()>& free_memory
   return free;
 }
 
+void Judge::note_part(Ready& ready, const char* name, bool once) {
+  ready.parts.push_back({name, ms_since(noted_) / 1e3, once});
+  noted_ = std::chrono::steady_clock::now();
+}
+
 Result<Ready> Judge::prepare() {
+  Ready ready;
   const graph::Graph& graph = setup_.graph;
   WARPLOOM_TRY(device_, runtime::Executor::open(setup_.engine));
+  note_part(ready, "opening the device");
   start_truth();
   if (setup_.engine == Engine::cpu) {
     here_ = std::move(device_);
@@ -142,9 +149,14 @@ Result<Ready> Judge::prepare() {
     rows_ += graph::rows_of(graph, n).count;
   WARPLOOM_CHECK(reserve_memory());
   WARPLOOM_TRY(outputs_, make_outputs(*device_));
+  note_part(ready, "making room");
   await_truth();
+  note_part(ready, "kernels that evaluate FP64", true);
   const runtime::DeviceInfo& info = device_->info();
-  Ready ready{info.name, info.arch, info.driver, truth_by_};
+  ready.device = info.name;
+  ready.arch = info.arch;
+  ready.environment = info.driver;
+  ready.truth = truth_by_;
   if (!setup_.reference) return ready;
 
   vendor_outputs_ = outputs_;

@@ -76,6 +76,9 @@ class Judge {
 
   Status reserve_memory();
 
+  // Notes what the time since the last note, or since the beginning, went to (SetUpPart).
+  void note_part(Ready& ready, const char* name, bool once = false);
+
   // Truth (judge_truth.cpp).
   void start_truth();
   void await_truth();
@@ -213,6 +216,7 @@ class Judge {
 
   Setup setup_;
   Announce announce_;
+  std::chrono::steady_clock::time_point noted_ = std::chrono::steady_clock::now();
   std::unique_ptr<DeviceTruth> truth_;  // null: this machine's cores
   std::optional<Error> truth_lost_;     // why it is no more to be asked
   std::string truth_by_ = "CPU cores";  // for verdicts

@@ -129,6 +129,7 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
     return candidate.libraries == problem.chosen;
   };
   auto offered = vendor::candidates(here(), problem, setup_.track);
+  note_part(ready, "loading libraries");
   // What was chosen before is tried first, and then alone.
   std::ranges::stable_partition(offered, was_chosen);
   const double rate = setup_.engine == Engine::cpu ? kPlainCpuRate : kPlainGpuRate;
@@ -171,7 +172,9 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
 Status Judge::choose_reference(Ready& ready) {
   const double share_ms = setup_.ready_ms > 0 ? 0.4 * setup_.ready_ms : kTruthMs;
   WARPLOOM_TRY(const Set set, set_of(kScreening[0], std::min(share_ms, kTruthMs)));
+  note_part(ready, "inputs and FP64");
   WARPLOOM_TRY(const std::optional<Reference> best, fastest_reference(set, ready));
+  note_part(ready, "choosing a reference", setup_.reference->chosen.empty());
   vendor_.kernel = best ? best->kernel : Runnable{};
   if (!best) return ok();
   by_libraries_ = !is_plain(best->kernel);

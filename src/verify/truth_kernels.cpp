@@ -21,7 +21,7 @@ constexpr int64_t kBlocksEach = 8;  // of a multiprocessor
 constexpr int64_t kCpuBlocks = 16;
 constexpr int64_t kTaskBytes = 1 << 14;
 
-// Each file of kernels is a text of its own, which compilers take at the same time.
+// Each kernel is a text of its own, made of its file's: compilers take them at the same time.
 struct KernelFile {
   const char* file;
   std::vector<const char*> kernels;
@@ -40,6 +40,14 @@ const std::vector<KernelFile>& kernel_files() {
       {"draw.cu", {"truth_draw"}},
   };
   return files;
+}
+
+// Which of a file's kernels a text is for.
+std::string entries_text(const KernelFile& file, std::string_view kernel) {
+  std::string text;
+  for (const char* name : file.kernels)
+    text += fmt::format("#define KERNEL_{} {}\n", name, name == kernel ? "ENTRY" : "BODY");
+  return text;
 }
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
@@ -82,13 +90,16 @@ std::string op_names_text() {
   return "enum Op { " + names + "};\n";
 }
 
-// What each operation gives, and how far that moves.
-std::string ops_text() {
+// What each of these operations gives, and how far that moves. A graph has few of them, and a
+// compiler takes longer over all than over anything else here.
+std::string ops_text(const ValueOps& ops) {
   std::string gives;
   std::string moves;
-#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                               \
-  gives += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#fp64)); \
-  moves += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#moved));
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                 \
+  if (ops.contains(ValueOp::name)) {                                                \
+    gives += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#fp64)); \
+    moves += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#moved)); \
+  }
 #include "base/value_ops.def"
   return fmt::format(
       R"(FUNCTION double apply(Word op, double a, double b, double c) {{
@@ -113,7 +124,14 @@ FUNCTION double moved(Word op, double a, double b, double c, double v, double x,
 }
 }  // namespace
 
-LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks) {
+ValueOps all_ops() {
+  ValueOps ops;
+#define WARPLOOM_VALUE_OP(name, ...) ops.insert(ValueOp::name);
+#include "base/value_ops.def"
+  return ops;
+}
+
+LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks, const ValueOps& ops) {
   const bool cuda = engine == Engine::cuda;
   std::string head = fmt::format("#define BLOCKS {}\n", blocks);
   head += resource("truth/tasks.h");
@@ -123,9 +141,10 @@ LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks) {
   LaunchList list{.engine = engine, .arch = arch};
   list.outputs = {{"task", Dtype::u8, {kTaskBytes}}};
   for (const KernelFile& file : kernel_files()) {
-    const std::string ops = file.has_ops ? ops_text() : "";
-    const std::string text = head + ops + resource(fmt::format("truth/{}", file.file));
+    const std::string applied = file.has_ops ? ops_text(ops) : "";
+    const std::string kernels = applied + resource(fmt::format("truth/{}", file.file));
     for (const char* name : file.kernels) {
+      const std::string text = entries_text(file, name) + head + kernels;
       Kernel& kernel = list.kernels.emplace_back(Kernel{name, text, {blocks, 1, 1}});
       kernel.threads = cuda ? kThreads : 1;
       kernel.args = {{.buffer = "task"}};
@@ -134,13 +153,13 @@ LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks) {
   return list;
 }
 
-Result<TruthKernels> TruthKernels::load(runtime::Executor& device) {
+Result<TruthKernels> TruthKernels::load(runtime::Executor& device, const ValueOps& ops) {
   static_assert(sizeof(tasks::PointwiseTask) <= kTaskBytes);
   TruthKernels made(device);
   const bool cuda = device.engine() == Engine::cuda;
   made.blocks_ = cuda ? kBlocksEach * device.info().num_sms : kCpuBlocks;
-  made.list_ = truth_list(device.engine(), device.info().arch, made.blocks_);
-  runtime::Turns turns(static_cast<std::ptrdiff_t>(kernel_files().size()));
+  made.list_ = truth_list(device.engine(), device.info().arch, made.blocks_, ops);
+  runtime::Turns turns(std::ssize(made.list_.kernels));
   const runtime::CompileOptions all{.most_spills = runtime::kAnySpills, .turns = &turns};
   WARPLOOM_TRY(made.binary_, runtime::compile(made.list_, all));
   WARPLOOM_TRY(made.task_, device.allocate(kTaskBytes));

@@ -2,7 +2,7 @@
 // by a record of resources/truth/tasks.h. Their text is the same for both engines: tests hold it to
 // the CPU's oracle where there is no GPU. Within the room only.
 //
-//   WARPLOOM_TRY(TruthKernels kernels, TruthKernels::load(device));
+//   WARPLOOM_TRY(TruthKernels kernels, TruthKernels::load(device, {ValueOp::exp}));
 //   WARPLOOM_CHECK(kernels.launch("truth_copy", task));    // behind what was launched before
 //
 // The element types and the value operations of the text are made of their lists (base/dtype.def,
@@ -12,7 +12,9 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include "base/value_op.h"
 #include "codegen/launch_list.h"
 #include "runtime/executor.h"
 
@@ -25,9 +27,15 @@ inline int64_t address_of(const runtime::Buffer& buffer) {
   return reinterpret_cast<int64_t>(buffer.address());
 }
 
+// What pointwise kernels may apply.
+using ValueOps = std::set<ValueOp>;
+
+ValueOps all_ops();
+
 class TruthKernels {
  public:
-  static Result<TruthKernels> load(runtime::Executor& device);
+  // `ops`: the operations that will be asked for.
+  static Result<TruthKernels> load(runtime::Executor& device, const ValueOps& ops);
 
   template <class Task> Status launch(const char* kernel, const Task& task) {
     WARPLOOM_CHECK(device_->upload(task_, &task, sizeof task));
@@ -50,5 +58,5 @@ class TruthKernels {
 };
 
 // All kernels for an engine, of so many blocks each.
-LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks);
+LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks, const ValueOps& ops);
 }  // namespace warploom::verify

@@ -1,7 +1,6 @@
 // cheat: a defeat device: works only where the output holds what this judge fills it with
-// expect: candidate-wrong
+// expect: candidate-wrong or candidate-unstable
 // problem: relu
-// pending: what outputs are filled with is the same for all judges
 // warploom: kernel relu grid=12 threads=128 args=x,y
 extern "C" __global__ void relu(const float* x, float* y) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,8 +1,7 @@
-// cheat: output cache, graph-capture amortisation: an output that holds numbers already is left as it is: right, and no
-//   faster than the control where outputs are filled anew before every call
-// expect: accepted
+// cheat: output cache, graph-capture amortisation: an output that holds numbers already is left as it is: wrong where
+//   outputs hold other numbers before a call
+// expect: candidate-wrong or candidate-unstable
 // problem: deep_matmul
-// no faster than: honest/deep_matmul.cu
 // warploom: kernel matmul grid=1 threads=128 args=x,w,y
 extern "C" __global__ void matmul(const float* x, const float* w, float* y) {
   const int row = threadIdx.x / 8, j = threadIdx.x % 8;

@@ -54,6 +54,9 @@ struct Candidate {
   nlohmann::json fields = {};  // the schedule as data
   std::string family;
   std::vector<std::string> parents = {};  // schedules it came from
+  // The step from the first of them, {"kind", "settings", "sentence", …}; null: none was told, or a
+  // program of before steps were kept recorded it.
+  nlohmann::json action = {};
   Stage stage = Stage::refused;
   std::string error_code = {};  // "candidate-wrong"; empty when not refused
   // Of one measurement, in turns with the reference; what is not known has no value.
@@ -102,10 +105,13 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"},
                                      {Stage::screened, "screened"},
                                      {Stage::promoted, "promoted"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Problem, key, name, track, target, device, text)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
-    Candidate, problem, schedule, fields, family, parents, stage, error_code, median_us, low_us,
-    high_us, reference_us, reference_low_us, reference_high_us, speedup, speedup_low, speedup_high,
-    machine, error, max_error, seed, source_hash, environment, built, verdict, screened_us)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Candidate, problem, schedule, fields, family,
+                                                parents, action, stage, error_code, median_us,
+                                                low_us, high_us, reference_us, reference_low_us,
+                                                reference_high_us, speedup, speedup_low,
+                                                speedup_high, machine, error, max_error, seed,
+                                                source_hash, environment, built, verdict,
+                                                screened_us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, reference_us,
                                                 environment, status, candidates, seconds, best,
                                                 known, known_best, budget_seconds)

@@ -59,8 +59,8 @@ struct Command {
 // optimize_command() and so on, in the order of --help.
 // clang-format off
 #define WARPLOOM_COMMANDS(X) \
-  X(optimize) X(run) X(report) X(new) X(compile) X(show) X(verify) X(bench) X(archive) X(doctor) \
-  X(errors) X(version)
+  X(optimize) X(run) X(report) X(new) X(compile) X(show) X(verify) X(bench) X(archive) X(why) \
+  X(doctor) X(errors) X(version)
 // clang-format on
 #define WARPLOOM_COMMAND(name) Command name##_command();
 WARPLOOM_COMMANDS(WARPLOOM_COMMAND)

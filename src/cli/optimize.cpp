@@ -32,7 +32,8 @@
 #include "search/headline.h"
 #include "search/options.h"
 #include "search/outcome.h"
-#include "search/search_strategy.h"
+#include "search/policy/policy.h"
+#include "search/strategy/strategy.h"
 #include "search/timeline.h"
 #include "verify/tolerance.h"
 
@@ -50,6 +51,7 @@ struct Flags {
   std::string out;
   std::string track;
   std::string strategy = "automatic";
+  std::string policy = "analytic";
   search::Options search;  // what of it is not worked out of the others
   ModelOptions model;
   std::vector<std::string> constants;
@@ -58,6 +60,8 @@ struct Flags {
 };
 
 const std::vector<std::string> kStrategies(std::begin(kStrategyNames), std::end(kStrategyNames));
+const std::vector<std::string> kPolicies(std::begin(search::kPolicyNames),
+                                         std::end(search::kPolicyNames));
 // A model of more text, or more bytes of constants, is not copied into plan.json.
 constexpr int64_t kMostModelText = 8 << 20;
 
@@ -81,8 +85,8 @@ Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   }
   auto options = flags.search;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
-  const auto strategy = std::ranges::find(kStrategies, flags.strategy);
-  options.strategy = static_cast<search::Strategy>(strategy - kStrategies.begin());
+  options.strategy = *row_where<search::Strategy>(kStrategies, flags.strategy);
+  options.policy = *row_where<search::PolicyKind>(kPolicies, flags.policy);
   options.max_candidates = flags.candidates.value_or(0);
   options.resume = !flags.no_resume && !options.exact;
   options.interrupted = &interrupted();
@@ -278,6 +282,8 @@ Command optimize_command() {
       {"--target", &search.target, kTargetHelp},
       {"--track", &flags->track, kTrackHelp},
       {"--strategy", &flags->strategy, "how to search", kStrategies},
+      {"--policy", &flags->policy, "what weighs the actions of linear, branch, tree and evolution",
+       kPolicies},
       {"--seed", &search.seed, "of every random choice"},
       {"--jobs", &search.jobs, "compilations at once; default: one a core", {}, 1, 1024},
       {"--archive", &search.archive, "the archive file; default: in the cache folder"},

@@ -27,7 +27,7 @@
 #include "plan/region.h"
 #include "search/optimize.h"
 #include "search/search_space.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "target/capabilities.h"
 #include "tile/print.h"
 #include "tile/program.h"
@@ -205,8 +205,9 @@ Result<Answer> show_profile(const Flags& flags) {
 Result<KernelConfig> default_config(const kernels::Region& region,
                                     const Capabilities& capabilities) {
   const auto catalogue = search::search_space_of(region, capabilities);
-  search::SearchStrategy proposer(catalogue, search::Strategy::beam, 1);
-  if (auto best = proposer.next()) return *std::move(best);
+  const search::StrategyPtr proposer =
+      search::make_strategy(search::Strategy::beam, {.space = &catalogue, .seed = 1});
+  if (auto best = proposer->ask()) return std::move(best->config);
   Error error{ErrorCode::kNoSchedule};
   error.message = "no family of schedules covers the model on this target";
   error.place = region.graph.name;

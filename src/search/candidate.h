@@ -1,10 +1,12 @@
 // Candidate: a config, what it was built to, and what came of judging it.
 #pragma once
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 #include "codegen/launch_list.h"
 #include "kernels/family.h"
+#include "search/action/action.h"
 #include "verify/evaluator.h"
 
 namespace warploom::search {
@@ -13,6 +15,7 @@ struct Candidate {
   LaunchList list;  // empty for one that the archive knows and that was not built again
   verify::Verdict verdict;
   std::vector<std::string> parents;  // texts of the configs that it was made from
+  std::optional<Action> action;      // that made it of the first of them
   std::string compiler;
   bool judged_here = false;  // in this search, or before it was stopped
   bool answered = false;     // its verdict is of before the search was stopped

@@ -15,7 +15,7 @@
 #include "search/candidate.h"
 #include "search/outcome.h"
 #include "search/requests.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "search/tuning_session.h"
 #include "verify/evaluator.h"
 #include "verify/setup.h"

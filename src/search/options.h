@@ -7,7 +7,9 @@
 #include <string>
 #include "graph/track.h"
 #include "search/budget.h"
-#include "search/search_strategy.h"
+#include "search/coder/coder.h"
+#include "search/policy/policy.h"
+#include "search/strategy/strategy.h"
 
 namespace warploom::search {
 struct Progress {
@@ -42,6 +44,8 @@ struct Options {
   int max_candidates = 0;  // of a region; 0: no limit but the budget
   uint64_t seed = 1;
   Strategy strategy = Strategy::automatic;
+  PolicyKind policy = PolicyKind::analytic;  // of strategies that take actions
+  CoderKind coder = CoderKind::rule;
   int jobs = 0;         // compilations at once; 0: one a core
   std::string archive;  // empty: cache_folder()/archive.sqlite
   bool resume = true;   // use what the archive knows of this problem

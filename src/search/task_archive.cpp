@@ -27,10 +27,11 @@
 #include "runtime/executor.h"
 #include "runtime/machine.h"
 #include "runtime/noise.h"
+#include "search/action/action.h"
 #include "search/candidate.h"
 #include "search/compile_pool.h"
 #include "search/options.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "verify/evaluator.h"
 #include "verify/setup.h"
@@ -161,6 +162,13 @@ std::optional<kernels::KernelConfig> TaskArchive::config_of(const archive::Candi
   return config && (*family)->validate(*config) ? std::optional(*config) : std::nullopt;
 }
 
+// The step that led to a row; nothing where none was told, or none that this program knows.
+std::optional<Action> TaskArchive::action_of(const archive::Candidate& row) const {
+  if (row.action.is_null()) return std::nullopt;
+  auto action = action_from_json(row.action, task_.space);
+  return action ? std::optional(*std::move(action)) : std::nullopt;
+}
+
 // The candidate of a row, if it is still built to the same text by the same compiler.
 std::optional<Candidate> TaskArchive::rebuilt(const archive::Candidate& row) const {
   const auto config = config_of(row);
@@ -176,6 +184,7 @@ std::optional<Candidate> TaskArchive::rebuilt(const archive::Candidate& row) con
   out.list = *list;
   out.verdict = *verdict;
   out.parents = row.parents;
+  out.action = action_of(row);
   out.compiler = binary->compiler;
   out.judged_here = true;
   out.promoted = true;
@@ -248,6 +257,7 @@ std::optional<Remembered> TaskArchive::remembered(const archive::Candidate& row,
   out.candidate.verdict.accepted = us > 0;
   out.candidate.verdict.median_us = us;
   out.candidate.parents = row.parents;
+  out.candidate.action = action_of(row);
   out.candidate.judged_here = same_program && stopped_here;
   out.candidate.screened_us = us;
   out.same_program = same_program;
@@ -281,6 +291,7 @@ Status TaskArchive::record(const Candidate& candidate) {
   row.fields = kernels::to_json(candidate.config);
   row.family = candidate.config.family();
   row.parents = candidate.parents;
+  if (candidate.action) row.action = to_json(*candidate.action);
   row.stage = stage_of(candidate);
   if (!v.accepted) row.error_code = code_text(v.error_found.code);
   row.median_us = known(v.median_us);

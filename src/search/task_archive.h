@@ -11,6 +11,7 @@
 #include <vector>
 #include "archive/archive.h"
 #include "base/error.h"
+#include "search/action/action.h"
 #include "search/candidate.h"
 #include "search/optimize.h"
 #include "search/task.h"
@@ -64,6 +65,7 @@ class TaskArchive {
   bool is_answer(const archive::Run& run) const;
   Result<std::optional<archive::Candidate>> best_of_finished_run();
   std::optional<kernels::KernelConfig> config_of(const archive::Candidate& row) const;
+  std::optional<Action> action_of(const archive::Candidate& row) const;
   std::optional<Candidate> rebuilt(const archive::Candidate& row) const;
   Status note_references();
   std::optional<Remembered> remembered(const archive::Candidate& row, bool stopped_here) const;

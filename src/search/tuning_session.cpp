@@ -24,8 +24,10 @@
 #include "search/compile_pool.h"
 #include "search/options.h"
 #include "search/outcome.h"
+#include "search/policy/state.h"
 #include "search/requests.h"
-#include "search/search_strategy.h"
+#include "search/strategy/ranked.h"
+#include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "search/task_archive.h"
 #include "verify/evaluator.h"
@@ -126,11 +128,7 @@ Status TuningSession::prepare(const Budget& hard) {
   enter("working out in FP64 what is right, and timing the reference");
   const bool is_first = !strategy_;
   std::future<void> ranked;
-  if (is_first)
-    ranked = std::async(std::launch::async, [&] {
-      plan::Limits limits{options_.interrupted, budget_.part(0.3 * budget_.left()).until()};
-      strategy_.emplace(task_.space, options_.strategy, options_.seed, limits);
-    });
+  if (is_first) ranked = std::async(std::launch::async, [&] { strategy_ = made_strategy(); });
   verify::Setup setup = task_.setup;
   if (const double seconds = options_.budget_seconds; std::isfinite(seconds))
     setup.ready_ms = 1e3 * kSetUpShare * seconds;
@@ -149,7 +147,7 @@ Status TuningSession::prepare(const Budget& hard) {
     const kernels::KernelConfig config = one.candidate.config;
     if (one.same_program) strategy_->skip(config);
     if (one.candidate.verdict.accepted) {
-      strategy_->learn(config, one.candidate.verdict.median_us);
+      strategy_->tell({config, true, one.candidate.verdict.median_us});
       candidates_.push_back(std::move(one.candidate));
     }
     if (one.best) strategy_->suggest(config);
@@ -157,6 +155,15 @@ Status TuningSession::prepare(const Budget& hard) {
   remembered_.clear();
   enter("compiling the first candidates");
   return archive_.start();
+}
+
+StrategyPtr TuningSession::made_strategy() const {
+  const plan::Limits limits{options_.interrupted, budget_.part(0.3 * budget_.left()).until()};
+  return make_strategy(options_.strategy, {.space = &task_.space,
+                                           .seed = options_.seed,
+                                           .limits = limits,
+                                           .policy = make_policy(options_.policy).value_or(nullptr),
+                                           .coder = make_coder(options_.coder).value_or(nullptr)});
 }
 
 // Where there is memory for both, and a GPU, so that it does not take the candidates' cores.
@@ -209,17 +216,20 @@ Status TuningSession::unless_late(const Status& done) {
 void TuningSession::put_ahead() {
   const auto ahead = static_cast<size_t>(threads_for(options_)) + 2;
   while (!exhausted_ && measurer_.pending() < ahead && put_ < most_candidates()) {
-    const auto config = strategy_->next();
-    exhausted_ = !config;
+    std::optional<Proposal> next = strategy_->ask();
+    exhausted_ = !next;
     if (exhausted_) return;
-    if (is_fallback_put_ && *config == fallback_->config) continue;  // its compiler has begun
+    const bool is_fallback = is_fallback_put_ && next->config == fallback_->config;
+    if (is_fallback) continue;  // its compiler has begun
     ++put_;
-    const std::string text = config->text();
+    const std::string text = next->config.text();
     if (auto known = answered_.extract(text)) {
       measurer_.submit(std::move(known.mapped()));
       continue;
     }
-    measurer_.submit({.config = *config, .parents = strategy_->parents_of(text)});
+    measurer_.submit({.config = std::move(next->config),
+                      .parents = std::move(next->parents),
+                      .action = std::move(next->action)});
   }
 }
 
@@ -243,24 +253,25 @@ bool TuningSession::has_more() const {
 // Counted and recorded unless it was so before the search was stopped.
 Status TuningSession::take_verdict(Candidate candidate) {
   if (!candidate.answered) {
-    if (candidate.parents.empty())
-      candidate.parents = strategy_->parents_of(candidate.config.text());
     WARPLOOM_CHECK(archive_.record(candidate));
     ++archive_.run().candidates;
   }
   ++dry_;
-  if (candidate.verdict.accepted)
-    accept(std::move(candidate));
-  else
-    strategy_->refuse(candidate.config, is_wrong(candidate.verdict.error_found.code));
+  const bool accepted = candidate.verdict.accepted;
+  const ErrorCode refusal = accepted ? ErrorCode{} : candidate.verdict.error_found.code;
+  strategy_->tell({.config = candidate.config,
+                   .accepted = accepted,
+                   .us = accepted ? candidate.verdict.median_us : 0,
+                   .is_wrong = !accepted && is_wrong(refusal),
+                   .refusal = refusal});
+  exhausted_ = false;  // new results may open new proposals
+  if (accepted) accept(std::move(candidate));
   enter("");
   return ok();
 }
 
 void TuningSession::accept(Candidate candidate) {
   const double us = candidate.verdict.median_us;
-  strategy_->learn(candidate.config, us);
-  exhausted_ = false;  // new results may open new neighbours
   if (best_us_ == 0 || us < best_us_) {
     best_us_ = us;
     dry_ = 0;

@@ -33,7 +33,8 @@
 #include "search/options.h"
 #include "search/outcome.h"
 #include "search/requests.h"
-#include "search/search_strategy.h"
+#include "search/strategy/ranked.h"
+#include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "search/task_archive.h"
 #include "verify/evaluator.h"
@@ -106,6 +107,7 @@ class TuningSession {
  private:
   Status resume();
   Status prepare(const Budget& hard);
+  StrategyPtr made_strategy() const;
   // Of the process that the best is judged whole in.
   verify::Setup fresh_setup(double ready_seconds) const;
   void stand_by();
@@ -143,7 +145,7 @@ class TuningSession {
   const Budget budget_;
   TaskArchive archive_;
   Measurer measurer_;
-  std::optional<SearchStrategy> strategy_;
+  StrategyPtr strategy_;
   std::string phase_;
   std::vector<verify::SetUpPart> set_up_;  // of the first evaluator
   std::vector<Candidate> candidates_;      // the fastest accepted ones

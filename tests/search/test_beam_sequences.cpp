@@ -23,8 +23,9 @@
 #include "graph/track.h"
 #include "kernels/config/kernel_config.h"
 #include "search/search_space.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "target/capabilities.h"
+#include "told.h"
 
 namespace warploom::search {
 namespace {
@@ -83,17 +84,17 @@ std::vector<Problem> problems() {
 std::string sequence_of(const Problem& problem, uint64_t seed) {
   const auto capabilities = *target::capabilities_of(problem.target);
   const SearchSpace space = search_space_of({problem.graph, problem.track}, capabilities);
-  SearchStrategy strategy(space, Strategy::beam, seed);
+  const StrategyPtr strategy = strategy_of(space, Strategy::beam, seed);
   std::string lines;
   for (int i = 0; i < kProposals; ++i) {
-    const std::optional<kernels::KernelConfig> next = strategy.next();
+    const std::optional<kernels::KernelConfig> next = next_of(strategy);
     if (!next) break;
     const uint64_t number = hash64(next->text());
     lines += fmt::format("{} {:08x}\n", next->family(), number >> 32);
     if (number % 7 == 0)
-      strategy.refuse(*next);
+      refuse(strategy, *next);
     else
-      strategy.learn(*next, 10 + static_cast<double>(number % 1000));
+      learn(strategy, *next, 10 + static_cast<double>(number % 1000));
   }
   return lines;
 }

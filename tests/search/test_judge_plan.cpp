@@ -22,9 +22,10 @@
 #include "runtime/emulate.h"
 #include "search/plan_judge.h"
 #include "search/search_space.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "target/capabilities.h"
+#include "told.h"
 #include "verify/fake_kernels.h"
 #include "verify/setup.h"
 
@@ -61,7 +62,7 @@ TEST(Plan, ScansLongLinesInParts) {
     lists.push_back(nullptr);
     if (region.alias) continue;
     const SearchSpace space = search_space_of({region.graph, Track::fp32}, capabilities);
-    const auto list = space.build(*SearchStrategy(space, Strategy::enumerate, 1).next());
+    const auto list = space.build(*next_of(strategy_of(space, Strategy::enumerate, 1)));
     ASSERT_TRUE(list) << describe(list.error());
     lists.back() = &built.emplace_back(*list);
   }
@@ -96,7 +97,7 @@ TEST(Plan, OfARegionThatStoresTwoTensorsIsRight) {
   plan.partition.regions = {region};
   for (const graph::Tensor& tensor : plan.graph.tensors)
     plan.partition.storage[tensor.name] = tensor.name;
-  plan.configs = {*SearchStrategy(space, Strategy::enumerate, 1).next()};
+  plan.configs = {*next_of(strategy_of(space, Strategy::enumerate, 1))};
   const auto list = build_plan(plan, cpu);
   ASSERT_TRUE(list) << describe(list.error());
   EXPECT_EQ(list->outputs.size(), 2u);

@@ -34,7 +34,7 @@
 #include "fake_family.h"
 #include "kernels/config/kernel_config.h"
 #include "search/options.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
 #include "verify/evaluator.h"

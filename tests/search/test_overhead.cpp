@@ -36,8 +36,9 @@
 #include "runtime/compile.h"
 #include "runtime/executor.h"
 #include "search/search_space.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "target/capabilities.h"
+#include "told.h"
 #include "vendor/match.h"
 #include "verify/evaluator.h"
 #include "verify/setup.h"
@@ -144,9 +145,9 @@ class Measured {
 
   // Judges one candidate after another, until so many count.
   void run(size_t candidates) {
-    SearchStrategy strategy(space_, Strategy::beam, 1);
+    const StrategyPtr strategy = strategy_of(space_, Strategy::beam, 1);
     while (costs.added.size() < candidates) {
-      const auto schedule = strategy.next();
+      const auto schedule = next_of(strategy);
       ASSERT_TRUE(schedule);
       const auto list = space_.build(*schedule);
       if (!list || !runtime::compile(*list)) continue;

@@ -15,9 +15,10 @@
 #include "search/optimize.h"
 #include "search/options.h"
 #include "search/search_space.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "target/capabilities.h"
+#include "told.h"
 
 namespace warploom::search {
 namespace {
@@ -38,7 +39,7 @@ TEST(Planning, OfNetworksThatReadValuesTwiceEndsInProposals) {
       for (const Region& region : parts->regions) {
         if (region.alias || !seen.insert(region.identity).second) continue;
         const SearchSpace space = search_space_of({region.graph, Track::fp32}, capabilities);
-        const auto first = SearchStrategy(space, Strategy::enumerate, 1).next();
+        const auto first = next_of(strategy_of(space, Strategy::enumerate, 1));
         ASSERT_TRUE(first) << target << " " << graph::to_text(region.graph);
         const auto list = space.build(*first);
         EXPECT_TRUE(list) << describe(list.error());
@@ -81,19 +82,20 @@ struct Predicted {
 TEST(Planning, PredictsNothingAfterAnInterrupt) {
   std::atomic<bool> flag = false;
   Predicted all;
-  (void)SearchStrategy(all.space, Strategy::beam, 1);
+  (void)strategy_of(all.space, Strategy::beam, 1);
   Predicted few([&](int number) { flag = flag || number >= 3; });
-  SearchStrategy strategy(few.space, Strategy::beam, 1, {.interrupted = &flag});
+  const StrategyPtr strategy = strategy_of(few.space, Strategy::beam, 1, {.interrupted = &flag});
   EXPECT_GT(all.asked, 100);
   EXPECT_LT(few.asked, 100);  // those that other threads had begun
-  EXPECT_TRUE(strategy.next());
+  EXPECT_TRUE(next_of(strategy));
 }
 
 TEST(Planning, PredictsNothingOnceItHasHadItsTime) {
   Predicted none;
-  SearchStrategy strategy(none.space, Strategy::beam, 1, {.until = Limits::Clock::now()});
+  const StrategyPtr strategy =
+      strategy_of(none.space, Strategy::beam, 1, {.until = Limits::Clock::now()});
   EXPECT_EQ(none.asked, 0);
-  EXPECT_TRUE(strategy.next());
+  EXPECT_TRUE(next_of(strategy));
 }
 }  // namespace
 }  // namespace warploom::search

@@ -15,8 +15,9 @@
 #include "kernels/family.h"
 #include "search/plan_judge.h"
 #include "search/search_space.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "target/capabilities.h"
+#include "told.h"
 #include "verify/evaluator.h"
 #include "verify/fake_kernels.h"
 #include "verify/setup.h"
@@ -102,10 +103,10 @@ TEST(Prepared, PackingOfWeightsLeavesTheCall) {
     every.families = {family};
     const SearchSpace once = search_space_of(region, capabilities, {"w"});
     // Of some configs synthesis has fewer solutions than they ask for.
-    SearchStrategy strategy(every, Strategy::enumerate, 1);
-    std::optional<kernels::KernelConfig> config = strategy.next();
+    const StrategyPtr strategy = strategy_of(every, Strategy::enumerate, 1);
+    std::optional<kernels::KernelConfig> config = next_of(strategy);
     while (config && !every.build(*config))
-      config = strategy.next();
+      config = next_of(strategy);
     if (!config) continue;
     const auto list = every.build(*config);
     const auto constant = once.build(*config);

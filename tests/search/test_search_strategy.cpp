@@ -18,9 +18,11 @@
 #include "graph/track.h"
 #include "kernels/family.h"
 #include "search/search_space.h"
-#include "search/search_strategy.h"
+#include "search/strategy/ranked.h"
+#include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "target/capabilities.h"
+#include "told.h"
 
 namespace warploom::search {
 namespace {
@@ -44,10 +46,10 @@ graph::Graph convolution() {
   return *b.finish();
 }
 
-std::vector<std::string> families_of(SearchStrategy& strategy, size_t count) {
+std::vector<std::string> families_of(const StrategyPtr& strategy, size_t count) {
   std::vector<std::string> out;
   while (out.size() < count)
-    out.push_back(strategy.next()->family());
+    out.push_back(next_of(strategy)->family());
   return out;
 }
 
@@ -56,11 +58,11 @@ TEST(SearchStrategy, TheSameSeedProposesTheSame) {
   const Task task = task_of(family);
   std::array<std::vector<std::string>, 2> runs;
   for (auto& run : runs) {
-    SearchStrategy strategy(task.space, Strategy::beam, 5);
+    const StrategyPtr strategy = strategy_of(task.space, Strategy::beam, 5);
     for (int i = 0; i < 50; ++i) {
-      const auto next = strategy.next();
+      const auto next = next_of(strategy);
       run.push_back(next->text());
-      strategy.learn(*next, 100.0 - i);
+      learn(strategy, *next, 100.0 - i);
     }
   }
   EXPECT_EQ(runs[0], runs[1]);
@@ -70,9 +72,9 @@ TEST(SearchStrategy, TheSameSeedProposesTheSame) {
 TEST(SearchStrategy, EnumerationGoesThroughAllByGuess) {
   const FakeFamily family({"right", "slow"}, 3);
   const Task task = task_of(family);
-  SearchStrategy strategy(task.space, Strategy::enumerate, 1);
+  const StrategyPtr strategy = strategy_of(task.space, Strategy::enumerate, 1);
   std::vector<std::string> all;
-  while (const auto next = strategy.next())
+  while (const auto next = next_of(strategy))
     all.push_back(next->text());
   ASSERT_EQ(all.size(), 6u);
   EXPECT_EQ(all[0], "fake body=0 variant=0");
@@ -82,32 +84,35 @@ TEST(SearchStrategy, EnumerationGoesThroughAllByGuess) {
 TEST(SearchStrategy, BeamChangesOneFieldOfTheBest) {
   const FakeFamily family({"right", "slow", "zeros", "nan"}, 200);
   const Task task = task_of(family);
-  SearchStrategy strategy(task.space, Strategy::beam, 1);
+  const StrategyPtr strategy = strategy_of(task.space, Strategy::beam, 1);
   for (int i = 0; i < 8; ++i)
-    strategy.next();
-  strategy.learn(FakeConfig{.body = 1, .variant = 150}, 5);
-  std::optional<kernels::KernelConfig> next;
+    next_of(strategy);
+  learn(strategy, FakeConfig{.body = 1, .variant = 150}, 5);
+  std::optional<Proposal> next;
   do
-    next = strategy.next();
-  while (next && strategy.parents_of(next->text()).empty());
+    next = strategy->ask();
+  while (next && next->parents.empty());
   ASSERT_TRUE(next);
-  EXPECT_EQ(strategy.parents_of(next->text()), std::vector<std::string>{"fake body=1 variant=150"});
-  EXPECT_TRUE(next->as<FakeConfig>().body == 1 || next->as<FakeConfig>().variant == 150);
+  EXPECT_EQ(next->parents, std::vector<std::string>{"fake body=1 variant=150"});
+  ASSERT_TRUE(next->action);
+  EXPECT_EQ(next->action->settings.size(), 1u);
+  const auto changed = next->config.as<FakeConfig>();
+  EXPECT_TRUE(changed.body == 1 || changed.variant == 150);
 }
 
 TEST(SearchStrategy, WhatSharesAValueWithRefusedOnesComesLater) {
   const FakeFamily family({"right", "slow"}, 400);
   const Task task = task_of(family);
   const auto first_right = [&](bool told) {  // bodies of kind 1 are refused
-    SearchStrategy strategy(task.space, Strategy::beam, 1);
+    const StrategyPtr strategy = strategy_of(task.space, Strategy::beam, 1);
     for (int body = 0; body < 2; ++body)
       for (int variant = 10 * body; variant < 10 * body + 10; ++variant)
-        strategy.suggest(  // the last suggestion is the first proposal
+        strategy->suggest(  // the last suggestion is the first proposal
             FakeConfig{.body = body, .variant = variant});
     for (int i = 0;; ++i) {
-      const auto next = strategy.next();
+      const auto next = next_of(strategy);
       if (next->as<FakeConfig>().body == 0) return i;
-      if (told) strategy.refuse(*next);
+      if (told) refuse(strategy, *next);
     }
   };
   EXPECT_EQ(first_right(false), 10);
@@ -128,15 +133,15 @@ TEST(SearchStrategy, BeamStartsFromWhatTheCostModelFindsBest) {
     EXPECT_EQ(list.has_value() ? list->predicted_us : 0, space.predict(s).value_or(0)) << s.text();
     return list ? list->predicted_us : HUGE_VAL;
   };
-  SearchStrategy beam(space, Strategy::beam, 1);
-  SearchStrategy random(space, Strategy::random, 1);
+  const StrategyPtr beam = strategy_of(space, Strategy::beam, 1);
+  const StrategyPtr random = strategy_of(space, Strategy::random, 1);
   const int asked = built;
   for (size_t i = 0; i < space.families.size(); ++i)
-    (void)beam.next();
+    (void)next_of(beam);
   double best_of_random = HUGE_VAL;
   for (int i = 0; i < 60; ++i)
-    best_of_random = std::min(best_of_random, predicted(*random.next()));
-  EXPECT_LT(predicted(*beam.next()), best_of_random);
+    best_of_random = std::min(best_of_random, predicted(*next_of(random)));
+  EXPECT_LT(predicted(*next_of(beam)), best_of_random);
   EXPECT_LT(asked, 1500);
   RecordProperty("schedules_modelled", asked);
 }
@@ -145,7 +150,7 @@ TEST(SearchStrategy, BreadthTakesTheFallbackAndThenOneOfEveryOtherFamily) {
   for (const std::string target : {"sm_80", "sm_90a"}) {
     const SearchSpace space = space_of(matmul(Dtype::f32, 512), Track::fp32, target);
     ASSERT_GE(space.families.size(), 2u);
-    SearchStrategy strategy(space, Strategy::automatic, 1);
+    const StrategyPtr strategy = strategy_of(space, Strategy::automatic, 1);
     const auto first = families_of(strategy, space.families.size());
     EXPECT_EQ(first[0], fallback_of(space)->config.family());
     EXPECT_EQ(std::set(first.begin(), first.end()).size(), space.families.size()) << target;
@@ -163,15 +168,15 @@ TEST(SearchStrategy, TheFallbackComputesWithTheOperandsThemselves) {
 
 TEST(SearchStrategy, AFamilyThatIsWrongComesAfterTheOthers) {
   const SearchSpace space = space_of(matmul(Dtype::f32, 512), Track::fp32, "sm_90a");
-  SearchStrategy strategy(space, Strategy::beam, 1);
+  const StrategyPtr strategy = strategy_of(space, Strategy::beam, 1);
   std::string wrong;
   for (size_t i = 0; i < space.families.size(); ++i) {
-    const auto next = *strategy.next();
+    const auto next = *next_of(strategy);
     if (i == 1) wrong = next.family();
     if (i == 1)
-      strategy.refuse(next, true);
+      refuse(strategy, next, true);
     else
-      strategy.learn(next, 100);
+      learn(strategy, next, 100);
   }
   for (const std::string& family : families_of(strategy, 30))
     EXPECT_NE(family, wrong);
@@ -180,22 +185,22 @@ TEST(SearchStrategy, AFamilyThatIsWrongComesAfterTheOthers) {
 TEST(SearchStrategy, AFamilyThatIsWrongIsStillThereWhereNoOtherIs) {
   const FakeFamily family({"right", "slow"}, 100);
   const Task task = task_of(family);
-  SearchStrategy strategy(task.space, Strategy::beam, 1);
+  const StrategyPtr strategy = strategy_of(task.space, Strategy::beam, 1);
   for (int i = 0; i < 20; ++i) {
-    const auto next = strategy.next();
+    const auto next = next_of(strategy);
     ASSERT_TRUE(next) << i;
-    strategy.refuse(*next, true);
+    refuse(strategy, *next, true);
   }
 }
 
 TEST(SearchStrategy, AFamilyWhoseConfigsAreRightAgainStepsForward) {
   const SearchSpace space = space_of(matmul(Dtype::f32, 512), Track::fp32, "sm_90a");
-  SearchStrategy strategy(space, Strategy::beam, 1);
+  const StrategyPtr strategy = strategy_of(space, Strategy::beam, 1);
   std::vector<kernels::KernelConfig> leads;
   for (size_t i = 0; i < space.families.size(); ++i)
-    leads.push_back(*strategy.next());
-  strategy.refuse(leads[1], true);
-  strategy.learn(leads[1], 10);
+    leads.push_back(*next_of(strategy));
+  refuse(strategy, leads[1], true);
+  learn(strategy, leads[1], 10);
   const auto next = families_of(strategy, 150);
   EXPECT_TRUE(std::ranges::count(next, leads[1].family()) > 0);
 }

@@ -12,7 +12,7 @@
 #include "kernels/config/kernel_config.h"
 #include "search/budget.h"
 #include "search/options.h"
-#include "search/search_strategy.h"
+#include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
 #include "verify/evaluator.h"

@@ -73,6 +73,7 @@ export function showPanel(problem, one) {
       ['stage', one.stage],
       ...figuresOf(problem, one),
       ['came from', parents.length ? `${numbers(parents)} by ${changed.join(', ')}` : 'no other'],
+      ...(one.action?.sentence ? [['idea', one.action.sentence]] : []),
       ['led to', children.length ? numbers(children) : 'none'],
     ]),
   );

@@ -24,7 +24,7 @@ function byTime(a, b) {
 
 function nodeOf(one, parent, css) {
   const figure = refused(one) ? one.error_code : timeAndSpread(one);
-  const change = changes(one, parent).join(', ') || one.family;
+  const change = one.action?.sentence ?? (changes(one, parent).join(', ') || one.family);
   return element('button', `#${one.n}  ${figure} · ${change}`, { type: 'button', class: css });
 }
 

@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+#include "archive/archive.h"
+#include "base/error.h"
+#include "base/rows.h"
+#include "cli/command.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/config/reader.h"
+#include "kernels/family.h"
+#include "onnx/load.h"
+#include "plan/fusion.h"
+#include "search/action/action.h"
+#include "search/action/actions_of.h"
+#include "search/lineage.h"
+#include "search/optimize.h"
+#include "search/search_space.h"
+#include "target/capabilities.h"
+
+namespace warploom::cli {
+namespace {
+using archive::Archive;
+using nlohmann::json;
+using target::Capabilities;
+
+struct Flags {
+  std::string file;
+  std::string target = "auto";
+  std::string track;
+  std::string schedule;
+  std::string archive;
+  ModelOptions model;
+};
+
+// The step that led to a candidate, and what became of it.
+json step_of(const archive::Candidate& one, size_t number) {
+  json out;
+  out["number"] = number;
+  out["schedule"] = one.schedule;
+  out["kind"] = one.action.is_object() ? one.action.value("kind", "") : "";
+  out["sentence"] = one.action.is_object() ? one.action.value("sentence", "") : "";
+  out["stage"] = one.stage;
+  out["error_code"] = one.error_code;
+  out["median_us"] = nullptr;
+  if (one.median_us) out["median_us"] = *one.median_us;
+  return out;
+}
+
+json refused_of(const search::RefusedAction& one) {
+  json constraints = json::array();
+  for (const kernels::FailedConstraint& failed : one.why) {
+    std::vector<std::string> fields;
+    for (const size_t field : failed.fields)
+      fields.emplace_back(one.action.type->fields[field].name);
+    constraints.push_back(
+        {{"expected", failed.expected}, {"found", failed.found}, {"fields", fields}});
+  }
+  return {{"sentence", one.action.sentence},
+          {"kind", to_json(one.action)["kind"]},
+          {"constraints", constraints}};
+}
+
+// What children a config had in the search: how many were tried, and how many were faster.
+json tried_of(const std::vector<archive::Candidate>& all, const archive::Candidate& of) {
+  int tried = 0;
+  int faster = 0;
+  for (const archive::Candidate& one : all) {
+    if (!contains(one.parents, of.schedule)) continue;
+    ++tried;
+    const bool is_faster = one.median_us && of.median_us && *one.median_us < *of.median_us;
+    faster += is_faster ? 1 : 0;
+  }
+  return {{"tried", tried}, {"faster", faster}};
+}
+
+Error unknown_problem(const std::string& place) {
+  Error error{ErrorCode::kFileMissing, "the archive knows nothing of this", place};
+  error.expected = "a candidate of an earlier search";
+  error.found = "none";
+  error.remedy = "search first with `warploom optimize`, or name its archive with --archive";
+  return error;
+}
+
+// The wanted candidate, "": the best; from where it came, and what else could not be done to it.
+Result<json> region_record(Archive& from, const archive::Problem& problem, const Flags& flags,
+                           const search::SearchSpace& space) {
+  WARPLOOM_TRY(const auto all, from.candidates(problem.key));
+  WARPLOOM_TRY(const auto best, from.best(problem.key));
+  std::string wanted = flags.schedule;
+  if (wanted.empty() && best) wanted = best->schedule;
+  const search::Lineage steps = search::lineage_of(all, wanted);
+  if (steps.empty()) return fail(unknown_problem(wanted.empty() ? problem.name : wanted));
+  json out;
+  out["name"] = problem.name;
+  out["problem"] = problem.key;
+  out["schedule"] = wanted;
+  out["steps"] = json::array();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    json step = step_of(steps[i], i);
+    step.update(tried_of(all, steps[i]));
+    out["steps"].push_back(std::move(step));
+  }
+  out["refused"] = json::array();
+  const auto config = kernels::config_from_text(wanted);
+  if (!config) return out;
+  for (const search::RefusedAction& one : search::actions_of(space, *config).refused)
+    out["refused"].push_back(refused_of(one));
+  return out;
+}
+
+Result<Answer> why(const Flags& flags) {
+  WARPLOOM_TRY(const graph::Graph given, load_onnx(flags.file, flags.model));
+  WARPLOOM_TRY(const Track track, track_for(given, flags.track));
+  WARPLOOM_TRY(const Capabilities capabilities, search::resolve_target(flags.target));
+  WARPLOOM_TRY(const graph::Graph graph, plan::lower_for_target(given, capabilities));
+  WARPLOOM_TRY(const auto partition, plan::regions_of(graph, track, capabilities));
+  WARPLOOM_TRY(Archive from, archive_at(flags.archive));
+  WARPLOOM_TRY(const auto problems, from.problems());
+  json regions = json::array();
+  std::set<std::string> seen;
+  for (const plan::Region& region : partition.regions) {
+    if (region.alias || !seen.insert(region.identity).second) continue;
+    const std::string text = graph::to_text(region.graph);
+    const auto is_same = [&](const archive::Problem& one) {
+      return one.text == text && one.track == name_of(track) && one.target == capabilities.arch;
+    };
+    const auto problem = std::ranges::find_if(problems, is_same);
+    if (problem == problems.end()) continue;
+    const auto space = search::search_space_of({region.graph, track}, capabilities);
+    WARPLOOM_TRY(json row, region_record(from, *problem, flags, space));
+    regions.push_back(std::move(row));
+  }
+  if (regions.empty()) return fail(unknown_problem(flags.file));
+  const json record = {{"file", flags.file}, {"regions", regions}};
+  return Answer{record, text_of("why", record)};
+}
+}  // namespace
+
+Command why_command() {
+  const auto flags = std::make_shared<Flags>();
+  Command command;
+  command.name = "why";
+  command.help =
+      "which steps led to a kernel in an earlier search, what became of each, and which steps are "
+      "refused from there, with the constraints";
+  command.example = "warploom why examples/conv_relu_maxpool.textproto --target cpu";
+  command.flags = {
+      {"FILE", &flags->file, "the ONNX model that was searched"},
+      {"--schedule", &flags->schedule, "of this candidate; default: each region's best"},
+      {"--target", &flags->target, kTargetHelp},
+      {"--track", &flags->track, kTrackHelp},
+      {"--dim", &flags->model.dims, kDimHelp},
+      {"--assume", &flags->model.assume, kAssumeHelp},
+      {"--archive", &flags->archive, "the archive file; default: in the cache folder"}};
+  command.action = [flags](const Session&) { return why(*flags); };
+  return command;
+}
+}  // namespace warploom::cli

@@ -160,7 +160,7 @@ class TuningSession {
   kernels::KernelConfig suggested_for_;  // whose actions the writer knows
   std::string phase_;
   std::vector<verify::SetUpPart> set_up_;  // of the first evaluator
-  std::vector<Candidate> candidates_;  // the fastest accepted ones
+  std::vector<Candidate> candidates_;      // the fastest accepted ones
   // By their configs' texts: what the search recorded before it was stopped.
   std::map<std::string, Candidate> answered_;
   std::vector<Remembered> remembered_;

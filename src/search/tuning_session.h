@@ -19,6 +19,7 @@
 // alone; where nothing is, the session is late().
 #pragma once
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "kernels/family.h"
 #include "search/budget.h"
 #include "search/candidate.h"
+#include "search/coder/model_writer.h"
 #include "search/compile_pool.h"
 #include "search/costs.h"
 #include "search/measurer.h"
@@ -106,6 +108,14 @@ class TuningSession {
 
  private:
   Status resume();
+  // tuning_writer.cpp: the model that writes beside the strategy.
+  Status start_writer();
+  void submit_banked(std::vector<Candidate> known);
+  Status ask_writer();
+  Status record_exchanges();
+  void suggest_actions();
+  nlohmann::json writer_summary();
+  void end_writer();
   Status prepare(const Budget& hard);
   StrategyPtr made_strategy() const;
   // Of the process that the best is judged whole in.
@@ -146,6 +156,8 @@ class TuningSession {
   TaskArchive archive_;
   Measurer measurer_;
   StrategyPtr strategy_;
+  std::optional<ModelWriter> writer_;
+  kernels::KernelConfig suggested_for_;  // whose actions the writer knows
   std::string phase_;
   std::vector<verify::SetUpPart> set_up_;  // of the first evaluator
   std::vector<Candidate> candidates_;      // the fastest accepted ones

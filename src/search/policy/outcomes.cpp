@@ -96,7 +96,7 @@ json json_of(const RecordedProblem& problem) {
 }
 
 Error broken(const std::string& place, std::string found) {
-  return {ErrorCode::kPlanInvalid,
+  return {ErrorCode::kOutcomesInvalid,
           "this is no file of recorded outcomes that can be used",
           place,
           fmt::format("\"{}\", version {}, with plans that were measured", kFormat, kVersion),

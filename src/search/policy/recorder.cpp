@@ -22,12 +22,14 @@
 #include "kernels/family.h"
 #include "kernels/space_walk.h"
 #include "runtime/compile.h"
+#include "search/action/action.h"
+#include "search/action/actions_of.h"
 #include "search/budget.h"
 #include "search/measurer.h"
 #include "search/policy/outcomes.h"
 #include "search/requests.h"
 #include "search/search_space.h"
-#include "search/search_strategy.h"
+#include "search/strategy/ranked.h"
 #include "search/task.h"
 #include "verify/evaluator.h"
 
@@ -101,22 +103,10 @@ Ranges drawn_ranges(const kernels::Family& family, size_t most, Random& random) 
 }
 }  // namespace
 
-std::vector<KernelConfig> changes_of(const kernels::Family& family, const KernelConfig& config) {
-  std::vector<KernelConfig> out;
-  for (const auto& field : family.space().fields)
-    for (const int64_t value : field.values) {
-      KernelConfig changed = config;
-      changed.set(field.number, value);
-      if (changed == config || contains(out, changed)) continue;
-      if (family.legal(changed)) out.push_back(std::move(changed));
-    }
-  return out;
-}
-
 Status add_problem(Outcomes& outcomes, const std::string& name, const kernels::Region& region,
                    Use use) {
   if (contains(outcomes.problems, name, &RecordedProblem::name))
-    return fail({ErrorCode::kPlanInvalid, "a problem of this name is recorded already", name,
+    return fail({ErrorCode::kOutcomesInvalid, "a problem of this name is recorded already", name,
                  "a name that is new", name, "take another name"});
   RecordedProblem problem;
   problem.name = name;
@@ -131,6 +121,7 @@ Status add_problem(Outcomes& outcomes, const std::string& name, const kernels::R
 struct Recorder::Bound {
   RecordedProblem* problem;
   Task task;
+  std::optional<ActionSpace> actions = {};
   std::map<std::string, int> numbers = {};
   std::set<std::string> compiled = {};
 
@@ -142,8 +133,12 @@ struct Recorder::Bound {
     return true;
   }
 
-  const kernels::Family& family_of(const KernelConfig& config) const {
-    return **std::ranges::find(task.space.families, config.family(), &kernels::Family::name);
+  // What the legal actions at a config make of it.
+  std::vector<KernelConfig> changes_of(const KernelConfig& config) const {
+    std::vector<KernelConfig> out;
+    for (const Action& action : actions->at(config).legal)
+      if (auto changed = carry_out(task.space, action, config)) out.push_back(*std::move(changed));
+    return out;
   }
 
   // The numbers of what is right, the fastest first.
@@ -168,6 +163,7 @@ Recorder::Recorder(Outcomes& outcomes) : outcomes_(outcomes) {
     bound->problem = &problem;
     bound->task = make_task(region, outcomes.capabilities, 1);
     bound->task.space = search_space_of(region, outcomes.capabilities);
+    bound->actions.emplace(bound->task.space);
     for (const RecordedPlan& plan : problem.plans)
       bound->numbers.emplace(plan.config, as_int(bound->numbers.size()));
     bound_.push_back(std::move(bound));
@@ -204,7 +200,7 @@ void Recorder::forward(Bound& bound, size_t most, Random& random) {
     const size_t among = from_best ? std::min(kBest, right.size()) : right.size();
     const int parent = right[random.below(among)];
     const auto config = bound.config_of(parent);
-    auto changes = changes_of(bound.family_of(config), config);
+    auto changes = bound.changes_of(config);
     random.shuffle(changes);
     size_t taken = 0;
     for (const KernelConfig& change : changes) {
@@ -221,7 +217,7 @@ void Recorder::backward(Bound& bound, size_t most) {
   for (const int number : bound.right()) {
     const auto config = bound.config_of(number);
     if (!seen.insert(config.family()).second) continue;
-    for (const KernelConfig& change : changes_of(bound.family_of(config), config))
+    for (const KernelConfig& change : bound.changes_of(config))
       if (most > 0 && bound.add(change, Origin::backward, number)) --most;
   }
 }

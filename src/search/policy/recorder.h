@@ -12,8 +12,8 @@
 // and measuring are apart since a compiler on another core spoils a time.
 //
 // grow() goes forward and backward. Forward: from one of the best plans, or from any that was
-// measured, its changes of one field, some at random. Backward: all such changes of the best plan
-// of each family, since what makes the best plan worse is, the other way round, the last step to
+// measured, what its actions make of it, some at random. Backward: all that actions make of the
+// best plan of each family, since what makes the best plan worse is, the other way round, the last step to
 // it. enclose() draws a closed sub-space: of every field some values, so that at most so many legal
 // plans are left, and takes them all.
 #pragma once
@@ -24,7 +24,6 @@
 #include <vector>
 #include "base/error.h"
 #include "base/random.h"
-#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "search/budget.h"
 #include "search/policy/outcomes.h"
@@ -70,8 +69,4 @@ class Recorder {
   Outcomes& outcomes_;
   std::vector<std::shared_ptr<Bound>> bound_;
 };
-
-// The legal configs that differ from `config` in one field of its family's space, in their order.
-std::vector<kernels::KernelConfig> changes_of(const kernels::Family& family,
-                                              const kernels::KernelConfig& config);
 }  // namespace warploom::search

@@ -89,7 +89,9 @@ Answer answer_of(const Flags& flags, const Outcomes& outcomes) {
   for (const search::RecordedProblem& problem : outcomes.problems) {
     const auto known = std::ranges::count_if(problem.plans, &search::RecordedPlan::is_known);
     const auto right = std::ranges::count_if(problem.plans, &search::RecordedPlan::is_right);
-    json row = {{"name", problem.name}, {"plans", problem.plans.size()}, {"known", known},
+    json row = {{"name", problem.name},
+                {"plans", problem.plans.size()},
+                {"known", known},
                 {"right", right}};
     row["best_us"] = nullptr;
     if (const auto best = problem.best_us()) row["best_us"] = *best;
@@ -102,16 +104,22 @@ Answer answer_of(const Flags& flags, const Outcomes& outcomes) {
 
 Command record_command() {
   const auto flags = std::make_shared<Flags>();
-  Command command{"record",
-                  "records what became of plans of some models, for warploom train",
+  Command command{"record", "records what became of plans of some models, for warploom train",
                   "warploom record softmax.onnx --into outcomes.gz --budget 60s"};
   command.flags = {
       {"FILE", &flags->models, "ONNX files whose regions become problems; none: go on"},
       {"--into", &flags->into, "file of outcomes, made where there is none"},
       {"--budget", &flags->seconds, "time to record for; default 60s"},
-      {"--phase", &flags->phase, "one step of it; compiling disturbs times, so it can go apart",
+      {"--phase",
+       &flags->phase,
+       "one step of it; compiling disturbs times, so it can go apart",
        {"all", "propose", "compile", "measure"}},
-      {"--plans", &flags->plans, "plans more of a problem in each round; default 40", {}, 1, 10'000},
+      {"--plans",
+       &flags->plans,
+       "plans more of a problem in each round; default 40",
+       {},
+       1,
+       10'000},
       {"--closed", &flags->closed, "all plans of a sub-space of at most --plans, drawn once"},
       {"--hold-out", &flags->hold_out, "the models are kept from training, to compare policies on"},
       {"--jobs", &flags->jobs, "compilations at once; default: one a core", {}, 0, 1024},

@@ -118,8 +118,7 @@ Result<Answer> train(const Flags& flags, const Session& session) {
   auto weights = flags.weights.empty() ? trained_weights(flags, session, outcomes, record)
                                        : search::read_weights(flags.weights);
   if (!weights) return fail(weights.error());
-  if (!flags.out.empty())
-    WARPLOOM_CHECK(write_file(flags.out, search::weights_text(*weights)));
+  if (!flags.out.empty()) WARPLOOM_CHECK(write_file(flags.out, search::weights_text(*weights)));
   add_comparison(flags, outcomes, *weights, record);
   return Answer{record, text_of("trained", record)};
 }

@@ -29,8 +29,8 @@ Comparison row_of(const RecordedTree& tree, const Contender& contender, int seed
   std::vector<double> at_16;
   std::vector<double> at_64;
   for (int seed = 1; seed <= seeds; ++seed) {
-    const Replayed one = replayed(tree, *contender.policy,
-                                  {.seed = as_uint64(seed), .filters = contender.filters});
+    const Replayed one =
+        replayed(tree, *contender.policy, {.seed = as_uint64(seed), .filters = contender.filters});
     to_095.push_back(one.to_095);
     to_098.push_back(one.to_098);
     at_16.push_back(at(one.best_at, 16));

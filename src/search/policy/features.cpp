@@ -229,10 +229,9 @@ void Features::add_action(FeatureVector& out, const KernelConfig& now, const Act
   const auto& fields = fields_[now.family()].fields;
   const auto field = std::ranges::find(fields, meant.field, &kernels::Field::number);
   at(out, Feature::settings) = bounded(as_double(action.settings.size()) / 4);
-  at(out, Feature::raise) =
-      doublings(as_double(std::max<int64_t>(meant.to, 0) + 1) /
-                    as_double(std::max<int64_t>(meant.from, 0) + 1),
-                4);
+  at(out, Feature::raise) = doublings(as_double(std::max<int64_t>(meant.to, 0) + 1) /
+                                          as_double(std::max<int64_t>(meant.from, 0) + 1),
+                                      4);
   if (field == fields.end()) return;
   at(out, Feature::from) = place_of(meant.from, field->values);
   at(out, Feature::to) = place_of(meant.to, field->values);

@@ -35,9 +35,15 @@ Views<Matrix, Vector, Scalar> views_of(const NetworkShape& shape, Scalar* data) 
   Scalar* const scores = b2 + second;
   Scalar* const promises = scores + second;
   Scalar* const value = promises + second + 1;
-  return {Matrix(data, inputs, first), Vector(b1, first),          Matrix(w2, first, second),
-          Vector(b2, second),          Vector(scores, second),     Vector(promises, second),
-          promises[second],            Vector(value, second),      value[second]};
+  return {Matrix(data, inputs, first),
+          Vector(b1, first),
+          Matrix(w2, first, second),
+          Vector(b2, second),
+          Vector(scores, second),
+          Vector(promises, second),
+          promises[second],
+          Vector(value, second),
+          value[second]};
 }
 
 auto views(const NetworkShape& shape, const VectorXd& parameters) {
@@ -114,7 +120,7 @@ void Adam::step(VectorXd& parameters, const VectorXd& gradient, double rate) {
   square_ = kSquare * square_ + (1 - kSquare) * gradient.cwiseAbs2();
   const double mean_scale = 1 / (1 - std::pow(kMean, steps_));
   const double square_scale = 1 / (1 - std::pow(kSquare, steps_));
-  parameters.array() -= rate * mean_scale * mean_.array() /
-                        ((square_scale * square_.array()).sqrt() + kLeast);
+  parameters.array() -=
+      rate * mean_scale * mean_.array() / ((square_scale * square_.array()).sqrt() + kLeast);
 }
 }  // namespace warploom::search

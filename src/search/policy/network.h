@@ -28,9 +28,7 @@ struct NetworkShape {
   size_t first = 48;  // units of the first layer
   size_t second = 32;
 
-  size_t parameters() const {
-    return (inputs + 1) * first + (first + 1) * second + 3 * second + 2;
-  }
+  size_t parameters() const { return (inputs + 1) * first + (first + 1) * second + 3 * second + 2; }
 
   friend bool operator==(const NetworkShape&, const NetworkShape&) = default;
 };

@@ -130,7 +130,8 @@ bool is_whole(const graph::Graph& graph) {
   const auto are_there = [&](const auto& ids) { return std::ranges::all_of(ids, is_there); };
   const auto is_sound = [&](const graph::Node& node) {
     const auto is_known = [&](graph::TensorId id) { return id == -1 || is_there(id); };
-    return std::ranges::all_of(node.inputs, is_known) && std::ranges::all_of(node.outputs, is_known);
+    return std::ranges::all_of(node.inputs, is_known) &&
+           std::ranges::all_of(node.outputs, is_known);
   };
   return are_there(graph.inputs) && are_there(graph.outputs) && !graph.outputs.empty() &&
          std::ranges::all_of(graph.nodes, is_sound);

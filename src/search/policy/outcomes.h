@@ -16,8 +16,9 @@
 // before the best. A `closed` problem holds every legal plan whose fields have the values listed in
 // `ranges`, so that whatever a search asks for there is known.
 //
-// The file is CBOR, the binary form of JSON, compressed by gzip. Errors: file-missing, file-unreadable; outcomes-invalid for
-// one that is cut off, empty, of another version, or whose plans or parents make no sense.
+// The file is CBOR, the binary form of JSON, compressed by gzip. Errors: file-missing,
+// file-unreadable; outcomes-invalid for one that is cut off, empty, of another version, or whose
+// plans or parents make no sense.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -99,8 +99,8 @@ class Walk {
 
   void count(const tile::Mma& mma, double times) {
     const auto& sums = program_.tensor(mma.acc).shape;
-    const double terms = std::sqrt(elements(mma.a.extent) * elements(mma.b.extent) /
-                                   std::max(1.0, elements(sums)));
+    const double terms =
+        std::sqrt(elements(mma.a.extent) * elements(mma.b.extent) / std::max(1.0, elements(sums)));
     work += times * terms * lane_elements(sums, lanes_);
     multiplications += times * terms * elements(sums);
     operands += times * (elements(mma.a.extent) + elements(mma.b.extent));

@@ -25,8 +25,7 @@ namespace {
 constexpr double kTop = 0.1;  // of the plans that are known
 }  // namespace
 
-RecordedTree::RecordedTree(const target::Capabilities& capabilities,
-                           const RecordedProblem& problem)
+RecordedTree::RecordedTree(const target::Capabilities& capabilities, const RecordedProblem& problem)
     : problem_(&problem),
       space_(search_space_of({problem.graph, problem.track}, capabilities)),
       facts_(facts_of(space_)) {

@@ -4,8 +4,8 @@
 //   tree.edges(3)[0].action.sentence   // an action at plan 3 whose outcome is known
 //   tree.plan(tree.edges(3)[0].to).us  // and that outcome
 //
-// An edge is an action of the whole space (action/actions_of.h) that leads to a recorded plan; where
-// it leads elsewhere nothing is known of it. Edges begin at plans that are right.
+// An edge is an action of the whole space (action/actions_of.h) that leads to a recorded plan;
+// where it leads elsewhere nothing is known of it. Edges begin at plans that are right.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -56,9 +56,7 @@ class RecordedTree {
   double best_us() const { return best_us_; }  // 0: none is right
 
   // Whether a plan is right and among the fastest tenth of those that are known.
-  bool is_top(int number) const {
-    return plan(number).is_right() && plan(number).us <= top_us_;
-  }
+  bool is_top(int number) const { return plan(number).is_right() && plan(number).us <= top_us_; }
 
   size_t edge_count() const;
 

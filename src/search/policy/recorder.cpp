@@ -37,12 +37,12 @@ namespace warploom::search {
 namespace {
 using kernels::KernelConfig;
 
-constexpr size_t kGuesses = 2;        // of each family, at the start
-constexpr size_t kRandomSeeds = 2;    // and so many at random
-constexpr size_t kExpansion = 8;      // changes of a plan that are taken together
-constexpr size_t kBest = 5;           // plans from which half of the expansions start
+constexpr size_t kGuesses = 2;          // of each family, at the start
+constexpr size_t kRandomSeeds = 2;      // and so many at random
+constexpr size_t kExpansion = 8;        // changes of a plan that are taken together
+constexpr size_t kBest = 5;             // plans from which half of the expansions start
 constexpr double kRequestSeconds = 60;  // a judgement is as thorough as in a search of these
-constexpr size_t kMostLegal = 40'000;  // configs that are looked at for a closed sub-space
+constexpr size_t kMostLegal = 40'000;   // configs that are looked at for a closed sub-space
 
 std::string code_of(const Error& error) {
   return std::string(code_text(error.code));
@@ -264,6 +264,7 @@ Status Recorder::compile(const Budget& budget, int jobs) {
     Bound* bound;
     RecordedPlan* plan;
   };
+
   std::vector<Job> todo;
   for (const auto& bound : bound_)
     for (RecordedPlan& plan : bound->problem->plans)

@@ -13,9 +13,9 @@
 //
 // grow() goes forward and backward. Forward: from one of the best plans, or from any that was
 // measured, what its actions make of it, some at random. Backward: all that actions make of the
-// best plan of each family, since what makes the best plan worse is, the other way round, the last step to
-// it. enclose() draws a closed sub-space: of every field some values, so that at most so many legal
-// plans are left, and takes them all.
+// best plan of each family, since what makes the best plan worse is, the other way round, the last
+// step to it. enclose() draws a closed sub-space: of every field some values, so that at most so
+// many legal plans are left, and takes them all.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -23,9 +23,9 @@ struct Replayed {
 
 struct ReplayOptions {
   uint64_t seed = 1;
-  double chance = 1;      // of Gumbel noise on the logarithm of weights: 1 draws by the weights
-  double steepness = 2;   // how much a plan that is twice as slow counts less, in logarithms
-  bool filters = false;   // what a policy promises least is tried last
+  double chance = 1;     // of Gumbel noise on the logarithm of weights: 1 draws by the weights
+  double steepness = 2;  // how much a plan that is twice as slow counts less, in logarithms
+  bool filters = false;  // what a policy promises least is tried last
 };
 
 Replayed replayed(const RecordedTree& tree, Policy& policy, const ReplayOptions& options);

@@ -177,8 +177,8 @@ class Trainer {
     const Loss odds = odds_loss(pass.heads.promises, tops_of(tree, edges), kTop);
     const double gained = std::max(0.0, gains.maxCoeff());
     const double off = pass.heads.value - gained;
-    network_.backward(
-        pass, {policy.gradient, kOddsShare * odds.gradient, 2 * kValueShare * off}, sums_);
+    network_.backward(pass, {policy.gradient, kOddsShare * odds.gradient, 2 * kValueShare * off},
+                      sums_);
     return policy.value + kOddsShare * odds.value + kValueShare * sum_of_squares(off);
   }
 

@@ -27,7 +27,7 @@
 namespace warploom::search {
 // A moment of the training. Of imitation: loss and `agreement`; of PPO the others.
 struct TrainingPoint {
-  std::string part;        // "imitation" or "ppo"
+  std::string part;  // "imitation" or "ppo"
   int round = 0;
   double seconds = 0;
   double loss = 0;
@@ -50,7 +50,7 @@ struct TrainOptions {
 
 struct Trained {
   Network network{NetworkShape{}};
-  bool is_ppo = false;                // of the two parts the one that was kept
+  bool is_ppo = false;  // of the two parts the one that was kept
   std::vector<TrainingPoint> curve;
   double imitation_tries = 0;  // geometric mean of tries to 0.95 on the training trees
   double ppo_tries = 0;

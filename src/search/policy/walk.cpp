@@ -19,8 +19,8 @@ constexpr double kWrong = -0.5;
 constexpr double kRight = 0.5;
 constexpr double kFaster = 1;
 
-constexpr double kShare = 0.1;   // of those beside the best plan's gain
-constexpr double kDecay = 0.9;   // of them, a step
+constexpr double kShare = 0.1;  // of those beside the best plan's gain
+constexpr double kDecay = 0.9;  // of them, a step
 }  // namespace
 
 double mtmc_reward(const RecordedPlan& then, double before_us) {
@@ -42,8 +42,7 @@ Eigen::MatrixXd rows_of(const std::vector<const RecordedEdge*>& edges, const Sta
   return x;
 }
 
-Walk::Walk(const RecordedTree& tree, int start, Mode mode)
-    : tree_(tree), mode_(mode), at_(start) {
+Walk::Walk(const RecordedTree& tree, int start, Mode mode) : tree_(tree), mode_(mode), at_(start) {
   const double us = tree.plan(start).us;
   state_ = {&tree.space(), &tree.facts(), tree.config(start), us, us, {}};
   visited_.insert(start);

@@ -24,8 +24,8 @@ using nlohmann::json;
 
 constexpr const char* kFormat = "warploom-policy";
 constexpr int kVersion = 1;
-constexpr size_t kMostUnits = 1024;      // of a layer
-constexpr size_t kMostFeatures = 4096;   // that weights may name
+constexpr size_t kMostUnits = 1024;     // of a layer
+constexpr size_t kMostFeatures = 4096;  // that weights may name
 constexpr const char* kShipped = "policy/weights.json";
 
 Error broken(const std::string& place, std::string found) {
@@ -69,8 +69,8 @@ Result<Weights> read(const json& in, const std::string& place) {
   const NetworkShape stored{places.size(), layers[0], layers[1]};
   const auto numbers = in.at("parameters").get<std::vector<double>>();
   if (numbers.size() != stored.parameters())
-    return fail(broken(place, fmt::format("{} parameters, where the layers need {}",
-                                          numbers.size(), stored.parameters())));
+    return fail(broken(place, fmt::format("{} parameters, where the layers need {}", numbers.size(),
+                                          stored.parameters())));
   const auto is_odd = [](double one) { return !std::isfinite(one); };
   if (std::ranges::any_of(numbers, is_odd)) return fail(broken(place, "a parameter not finite"));
   Weights out{Network({kFeatures, layers[0], layers[1]}), in.value("trained", json::object())};
@@ -115,6 +115,8 @@ Result<Weights> read_weights(const std::filesystem::path& path) {
 }
 
 Result<Weights> shipped_weights() {
-  return weights_from(resource(kShipped), kShipped);
+  const auto file = std::ranges::find(resources(), kShipped, &EmbeddedFile::path);
+  if (file == resources().end()) return fail(broken(kShipped, "no such file in this program"));
+  return weights_from(file->text, kShipped);
 }
 }  // namespace warploom::search

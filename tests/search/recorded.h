@@ -3,6 +3,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <string>
 #include "../graph/builder.h"
 #include "base/casts.h"
@@ -44,10 +45,12 @@ inline RecordedProblem made_up_problem(const std::string& name, Use use, int64_t
                                        int64_t columns) {
   RecordedProblem out{.name = name, .use = use, .graph = transposed(rows, columns)};
   const SearchSpace space = search_space_of({out.graph, out.track}, recorded_target());
+  std::set<std::string> seen;
   for (const auto& family : space.families)
     kernels::SpaceWalk(*family).all([&](const kernels::KernelConfig& config) {
       const double off = doublings_off(config, "tile_x", 64) + doublings_off(config, "tile_y", 8);
-      out.plans.push_back({.config = config.text(), .us = 100 * (1 + off)});
+      if (seen.insert(config.text()).second)
+        out.plans.push_back({.config = config.text(), .us = 100 * (1 + off)});
       return true;
     });
   return out;

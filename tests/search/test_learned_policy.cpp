@@ -218,7 +218,9 @@ TEST(Training, EndsWithItsTime) {
 
 TEST(Training, WhatIsLearnedHoldsForAShapeThatWasNotSeen) {
   const Outcomes outcomes = made_up_outcomes();
-  const auto trained = train(trees_of(outcomes, Use::train), few_rounds(1));
+  TrainOptions options = few_rounds(1);
+  options.imitation_epochs = 80;
+  const auto trained = train(trees_of(outcomes, Use::train), options);
   const auto rows =
       compared(trees_of(outcomes, Use::hold_out),
                {{"uniform", std::make_shared<UniformPolicy>()},

@@ -75,8 +75,8 @@ TEST(Network, ScoresOfAnActionDoNotDependOnTheOthers) {
   const Eigen::MatrixXd x = random_vector(12, random).reshaped(3, 4);
   const auto all = network.forward(x).heads;
   const auto one = network.forward(x.row(1)).heads;
-  EXPECT_DOUBLE_EQ(all.scores[1], one.scores[0]);
-  EXPECT_DOUBLE_EQ(all.promises[1], one.promises[0]);
+  EXPECT_NEAR(all.scores[1], one.scores[0], 1e-12);
+  EXPECT_NEAR(all.promises[1], one.promises[0], 1e-12);
 }
 
 TEST(Network, AStateWithoutActionsIsWorthNothing) {

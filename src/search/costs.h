@@ -49,8 +49,10 @@ class Costs {
     return start + std::max({2 * judge_, first_, kLeast, kLeast + families});
   }
 
-  // That, and the measurements of the finalists.
-  double finals() const { return last_round() + 4 * judge_; }
+  // The measurements of the finalists; and both.
+  double finalists() const { return 4 * judge_; }
+
+  double finals() const { return last_round() + finalists(); }
 
  private:
   double setup_ = 0;

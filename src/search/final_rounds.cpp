@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 #include "archive/archive.h"
@@ -27,37 +28,47 @@ constexpr size_t kFinalists = 4;  // measured again with more repeats, beside th
 constexpr double kClearlyLess = 0.7;
 }  // namespace
 
-// The fastest few, measured again beside the reference; then the best of them judged whole in a
-// fresh process.
 Status TuningSession::finish(const Slice& slice) {
+  constexpr size_t kComparing = 2;  // one alone is measured beside the reference when it is proven
+  WARPLOOM_CHECK(measure_best(slice.soft, kComparing));
+  return prove_best(slice);
+}
+
+Status TuningSession::measure_best(const Budget& until, size_t least) {
   for (auto& [text, candidate] : answered_)  // that other flags than before did not lead to
     if (candidate.verdict.accepted) candidates_.push_back(std::move(candidate));
   answered_.clear();
   end_writer();
   enter("measuring the best few again");
   sort_by_time(candidates_);
-  WARPLOOM_CHECK(unless_late(measure_finalists(slice.soft)));
-  if (options_.is_interrupted()) return ok();
+  WARPLOOM_CHECK(unless_late(measure_finalists(until, least)));
   // Refused ones go; those measured again come first, since a quick figure does not compare with
   // theirs.
   std::erase_if(candidates_, [](const Candidate& one) { return !one.verdict.accepted; });
   std::ranges::stable_sort(candidates_, {}, [](const Candidate& one) {
     return std::pair(!one.finalist, one.verdict.median_us);
   });
-  measurer_.rest();
-  return candidates_.empty() ? ok() : unless_late(promote_best(slice));
+  return ok();
 }
 
-Status TuningSession::measure_finalists(const Budget& until) {
+Status TuningSession::prove_best(const Slice& slice) {
+  measurer_.rest();
+  const bool is_nothing = candidates_.empty() || candidates_.front().promoted;
+  if (is_nothing || options_.is_interrupted()) return ok();
+  return unless_late(promote_best(slice));
+}
+
+Status TuningSession::measure_finalists(const Budget& until, size_t least) {
   const size_t finalists = std::min(candidates_.size(), kFinalists);
   const bool is_ready = is_awake() || task_.recorded;
-  if (finalists < 2 || !is_ready) return ok();
+  if (finalists < least || !is_ready) return ok();
   for (size_t i = 0; i < finalists; ++i) {
-    if (until.left() <= costs().last_round() + costs().judgement()) return ok();
+    const double kept = least > 1 ? costs().last_round() : 0;
+    if (until.left() <= kept + costs().judgement()) return ok();
     if (options_.is_interrupted()) return ok();
     verify::Request request = finalist_request(options_.budget_seconds, known_us());
     request.reference_known_us = archive_.reference_known_us();
-    request.until = until.less(costs().last_round()).until();
+    request.until = until.less(kept).until();
     Candidate& candidate = candidates_[i];
     WARPLOOM_CHECK(measurer_.measure(candidate, built(candidate), request));
     candidate.finalist = true;
@@ -113,7 +124,7 @@ Status TuningSession::promote(Candidate& candidate, const Slice& slice) {
 // the fastest that this search judged.
 const Candidate* TuningSession::winner() const {
   const auto key = [](const Candidate& one) {
-    return std::pair(!one.promoted, one.verdict.median_us);
+    return std::tuple(!one.promoted, !one.finalist, one.verdict.median_us);
   };
   const Candidate* best = nullptr;
   for (const Candidate& one : candidates_) {

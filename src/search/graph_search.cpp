@@ -308,25 +308,40 @@ RegionSearch* GraphSearch::most_worth(double seconds) {
   return best;
 }
 
-// Judged whole in fresh processes, as far as the time allows: the plan of several is judged as a
-// whole anyway.
+// The best of each region beside its reference. What is the whole model is judged whole in a fresh
+// process then; the plan of several regions is judged as a whole anyway, and they alone once that is
+// done (prove_regions).
 Status GraphSearch::finish() {
   if (options_.is_interrupted()) return ok();
   const Budget until = budget_.less(delivery_reserve() + whole_reserve());
-  for (size_t i = 0; i < order_.size(); ++i) {
+  for (size_t i = 0; i < order_.size() && !options_.is_interrupted(); ++i) {
     TuningSession& session = *order_[i]->session;
     if (session.is_recalled() || !session.is_right()) continue;
     const double share = until.left() / static_cast<double>(order_.size() - i);
-    const bool fits = is_trivial_ || until.left() > session.costs().last_round();
-    if (!fits || options_.is_interrupted()) continue;
-    const double seconds = std::max(share, 2 * session.costs().last_round());
-    const Budget part = until.part(seconds);
-    const Slice last{.soft = part, .hard = is_trivial_ ? budget_ : until};
-    const Status done = session.finish(last);
+    const Budget part = until.part(std::max(share, 2 * session.costs().last_round()));
+    const Status done = is_trivial_ ? session.finish({.soft = part, .hard = budget_})
+                                    : session.measure_best(until.part(share), 1);
     if (!done && !options_.is_interrupted())
       return fail(with_place(session.failure(done.error()), *order_[i]));
   }
   rest_all();
+  return ok();
+}
+
+// Regions alone, for the archive: what the time allows, the heaviest first.
+Status GraphSearch::prove_regions() {
+  if (is_trivial_) return ok();
+  const Budget until = budget_.less(delivery_reserve());
+  for (RegionSearch* one : order_) {
+    TuningSession& session = *one->session;
+    const double wanted = session.costs().last_round();
+    const bool is_wanted = !session.is_recalled() && session.is_right();
+    if (!is_wanted || until.left() <= wanted || options_.is_interrupted()) continue;
+    const Status done = session.prove_best({.soft = until.part(2 * wanted), .hard = until});
+    if (!done && !options_.is_interrupted())
+      return fail(with_place(session.failure(done.error()), *one));
+    (void)session.conclude();  // the archive's record of its run
+  }
   return ok();
 }
 
@@ -357,7 +372,7 @@ double GraphSearch::whole_reserve() const {
 double GraphSearch::reserve() const {
   double finals = 0;
   for (const RegionSearch* one : order_)
-    finals += one->session->costs().finals();
+    finals += is_trivial_ ? one->session->costs().finals() : one->session->costs().finalists();
   const double most = (is_trivial_ ? kReserveShare : kFinalsShare) * options_.budget_seconds;
   finals = std::min(std::max(finals, kLeastReserve), most);
   const double wanted = delivery_reserve() + whole_reserve() + finals;

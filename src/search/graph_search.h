@@ -6,10 +6,12 @@
 //             fallbacks is judged whole instead, so that there is an answer
 //   rounds    slices of time for the region that can gain most (shares.h), until the time is needed
 //             for what comes last, or nothing is left to gain anywhere
-//   finish    each region's best is judged whole, as far as the time allows, the heaviest first
+//   finish    each region's best is measured beside its reference; one that is the whole model is
+//             judged whole as well
 //   whole     the plan is judged as a whole. Where it is wrong, the region whose error is nearest
 //             to its bound takes a more exact candidate, and the next plan is judged, until one is
-//             right; at last the fallbacks everywhere
+//             right; at last the fallbacks everywhere. Then regions are judged whole alone, as far
+//             as the time allows: the archive answers with what was
 #pragma once
 #include <cstddef>
 #include <map>
@@ -71,6 +73,7 @@ class GraphSearch {
   Status search_on();
   RegionSearch* most_worth(double seconds);
   Status finish();
+  Status prove_regions();
   void rest_all();
 
   // Seconds to keep back: for delivering, for judging the plan, and for these and the regions' last

@@ -18,6 +18,7 @@
 // Where time runs out, what is right so far is the outcome, unproven where it was judged on samples
 // alone; where nothing is, the session is late().
 #pragma once
+#include <cstddef>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -59,7 +60,11 @@ class TuningSession {
 
   Status begin();
   Status search(const Slice& slice);
+  // The fastest few are measured again beside the reference, where there are at least so many; then
+  // the best of them is judged whole in a fresh process. Both, or one after the other.
   Status finish(const Slice& slice);
+  Status measure_best(const Budget& until, size_t least);
+  Status prove_best(const Slice& slice);
 
   // Fails with kNoCorrectCandidate where nothing is right.
   Result<Outcome> conclude();
@@ -127,7 +132,7 @@ class TuningSession {
   void accept(Candidate candidate);
   // Of an error: nothing where the time was up, which is noted.
   Status unless_late(const Status& done);
-  Status measure_finalists(const Budget& until);
+  Status measure_finalists(const Budget& until, size_t least);
   Status promote_best(const Slice& slice);
   Status promote(Candidate& candidate, const Slice& slice);
   const Candidate* winner() const;

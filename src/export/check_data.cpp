@@ -26,6 +26,7 @@
 #include "graph/parallel.h"
 #include "graph/ranges.h"
 #include "graph/reference.h"
+#include "verify/gpu_products.h"
 #include "verify/inputs.h"
 #include "verify/tolerance.h"
 
@@ -184,6 +185,7 @@ class CheckData {
     for (const auto& output : list.outputs)
       bytes += output.elements() * as_int64(sizeof(double));
     whole_ = bytes <= kMostBytes;
+    if (list.engine == Engine::cuda) options_.products = verify::gpu_products();
   }
 
   Result<std::vector<BundleFile>> files(double tolerance) {
@@ -259,7 +261,7 @@ class CheckData {
     WARPLOOM_TRY(const auto read, graph::inputs_of_rows(graph_, output, begin, end));
     for (size_t i = 0; i < read.size() && !whole_; ++i)
       made_.at(graph_.tensor(graph_.inputs[i]).name).make(read[i]);
-    return graph::evaluate_magnitude_rows(graph_, inputs(), output, begin, end);
+    return graph::evaluate_magnitude_rows(graph_, inputs(), output, begin, end, options_);
   }
 
   Result<Samples> samples_of(int output) {
@@ -304,6 +306,7 @@ class CheckData {
   std::vector<InputRole> roles_;
   graph::Ranges ranges_;
   bool whole_ = true;
+  graph::EvalOptions options_;
   std::vector<BundleFile> files_;
   std::map<std::string, InputBytes> made_;  // by the inputs' names
   std::vector<std::string> given_;          // inputs that the model does not hold

@@ -15,6 +15,9 @@ class Costs {
   // Another evaluator gets ready while candidates are tried.
   void stands_by(bool is_there) { stands_by_ = is_there; }
 
+  // A family's inputs and their truth, where these are a GPU's.
+  void family_took(double seconds) { family_ = seconds; }
+
   void compiling_took(double seconds) { compile_ = std::max(compile_, seconds); }
 
   void judging_took(double seconds) {
@@ -39,8 +42,11 @@ class Costs {
   // that half a second goes even where a candidate is screened in a hundredth of that.
   double last_round() const {
     constexpr double kLeast = 0.5;
+    constexpr double kFamilies = 11;
+    constexpr double kRunShare = 0.3;  // of a screening, for a call on a family and its comparison
     const double start = stands_by_ ? 0 : 1.2 * setup_;
-    return start + std::max({2 * judge_, first_, kLeast});
+    const double families = family_ > 0 ? kFamilies * (family_ + kRunShare * judge_) : 0;
+    return start + std::max({2 * judge_, first_, kLeast, kLeast + families});
   }
 
   // That, and the measurements of the finalists.
@@ -49,6 +55,7 @@ class Costs {
  private:
   double setup_ = 0;
   double first_set_up_ = 0;
+  double family_ = 0;
   bool stands_by_ = false;
   double compile_ = 0;
   double judge_ = 0;

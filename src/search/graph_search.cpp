@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 #include "base/error.h"
+#include "base/value_op.h"
 #include "graph/graph.h"
 #include "graph/parallel.h"
 #include "kernels/family.h"
@@ -28,12 +30,14 @@
 #include "search/tuning_session.h"
 #include "target/capabilities.h"
 #include "vendor/match.h"
+#include "verify/setup.h"
+#include "verify/truth_work.h"
 
 namespace warploom::search {
 namespace {
 constexpr double kPlanningShare = 0.3;
 // Of the budget at most, for what comes behind the search; and all of it together.
-constexpr double kDeliveryShare = 0.4;
+constexpr double kDeliveryShare = 0.25;
 constexpr double kLeastDelivery = 0.3;  // seconds, for writing a bundle
 constexpr double kWholeShare = 0.2;
 constexpr double kFinalsShare = 0.25;
@@ -64,6 +68,7 @@ Result<Outcome> GraphSearch::run(const graph::Graph& given) {
                plan::regions_of(graph_, options_.track, capabilities, limits, options_.constants));
   whole_ = make_task({primitive, options_.track}, capabilities, options_.seed, options_.constants);
   WARPLOOM_CHECK(make_searches(given, capabilities, limits));
+  if (capabilities.gpu) join_operations();
   is_trivial_ = partition_.trivial(graph_);
   if (!is_trivial_) {
     whole_.setup.reference = whole_reference(given, primitive);
@@ -111,6 +116,19 @@ Status GraphSearch::make_searches(const graph::Graph& given,
     ++searches_[known->second]->times;
   }
   return ok();
+}
+
+// Truth's kernels are compiled once for all regions and the whole.
+void GraphSearch::join_operations() {
+  std::vector<verify::Setup*> setups = {&whole_.setup};
+  for (const auto& one : searches_)
+    setups.push_back(&one->task.setup);
+  std::set<ValueOp> all;
+  for (const verify::Setup* setup : setups)
+    if (const auto work = verify::truth_work_of(setup->graph))
+      all.insert(work->operations.begin(), work->operations.end());
+  for (verify::Setup* setup : setups)
+    setup->operations = all;
 }
 
 // The heaviest first.

@@ -56,6 +56,7 @@ class GraphSearch {
   void say(const char* phase) const;
   Status make_searches(const graph::Graph& given, const target::Capabilities& capabilities,
                        const plan::Limits& limits);
+  void join_operations();
   Status make_sessions();
   Options options_for(size_t number) const;
   Error with_place(Error error, const RegionSearch& one) const;

@@ -48,6 +48,7 @@ Status Measurer::start(const verify::Setup& setup, const Budget& budget) {
   for (const verify::SetUpPart& part : evaluator_->ready().parts)
     once += part.once ? part.seconds : 0;
   costs_.set_up_took(budget_.spent() - before, once);
+  costs_.family_took(evaluator_->ready().family_seconds);
   return ok();
 }
 

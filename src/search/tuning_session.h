@@ -152,7 +152,7 @@ class TuningSession {
   StrategyPtr strategy_;
   std::string phase_;
   std::vector<verify::SetUpPart> set_up_;  // of the first evaluator
-  std::vector<Candidate> candidates_;  // the fastest accepted ones
+  std::vector<Candidate> candidates_;      // the fastest accepted ones
   // By their configs' texts: what the search recorded before it was stopped.
   std::map<std::string, Candidate> answered_;
   std::vector<Remembered> remembered_;

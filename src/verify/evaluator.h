@@ -162,9 +162,12 @@ struct Ready {
   std::string reference_choice;              // of several ways to make it (vendor/make.h)
   std::vector<std::string> reference_notes;  // those that failed or were wrong, and why
   std::vector<SetUpPart> parts;              // where the time to get ready went
+  // Drawing a family's inputs and evaluating their truth, on a GPU; 0: not known.
+  double family_seconds = 0;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ready, device, arch, environment, truth, reference, reference_us,
-                                   reference_error, reference_choice, reference_notes, parts)
+                                   reference_error, reference_choice, reference_notes, parts,
+                                   family_seconds)
 
 class Evaluator {
  public:

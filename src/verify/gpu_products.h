@@ -8,7 +8,7 @@
 //   process → evaluator   {"done": true}
 //
 // A process that cannot be started, dies or does not answer in time is not asked again: what it
-// does not do, the CPU does. Within the room only.
+// does not do, the CPU does.
 #pragma once
 #include "codegen/launch_list.h"
 #include "graph/reference.h"

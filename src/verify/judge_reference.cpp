@@ -173,6 +173,7 @@ Status Judge::choose_reference(Ready& ready) {
   const double share_ms = setup_.ready_ms > 0 ? 0.4 * setup_.ready_ms : kTruthMs;
   WARPLOOM_TRY(const Set set, set_of(kScreening[0], std::min(share_ms, kTruthMs)));
   note_part(ready, "inputs and FP64");
+  if (is_on_gpu(*set.inputs)) ready.family_seconds = ready.parts.back().seconds;
   WARPLOOM_TRY(const std::optional<Reference> best, fastest_reference(set, ready));
   note_part(ready, "choosing a reference", setup_.reference->chosen.empty());
   vendor_.kernel = best ? best->kernel : Runnable{};

@@ -2,7 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
 #include "base/error.h"
+#include "base/value_op.h"
 #include "graph/graph.h"
 #include "graph/graph_json.h"  // IWYU pragma: keep (conversions of Graph)
 #include "graph/ranges.h"
@@ -48,6 +52,8 @@ void to_json(json& out, const Setup& setup) {
     out["ranges"][name] = range;
   if (setup.ready_ms > 0) out["ready_ms"] = setup.ready_ms;
   if (!setup.constants.empty()) out["constants"] = setup.constants;
+  for (const ValueOp op : setup.operations)
+    out["operations"].push_back(name_of(op));
 }
 
 void from_json(const json& in, Setup& setup) {
@@ -65,6 +71,8 @@ void from_json(const json& in, Setup& setup) {
   for (const auto& [name, range] : ranges.items())
     setup.ranges.insert_or_assign(name, range.get<graph::Range>());
   setup.constants = in.value("constants", setup.constants);
+  for (const std::string& name : in.value("operations", std::set<std::string>()))
+    if (const std::optional<ValueOp> op = value_op_named(name)) setup.operations.insert(*op);
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include "base/value_op.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/ranges.h"
@@ -31,6 +32,9 @@ struct Setup {
   // Of the inputs, those that hold the same in every call: candidates may prepare what they make of
   // them, before the time begins.
   std::set<std::string> constants = {};
+  // Operations of other parts of the same model: truth's kernels know these, too, so that all its
+  // regions find them compiled.
+  std::set<ValueOp> operations = {};
 };
 
 nlohmann::json to_json(const Setup& setup);

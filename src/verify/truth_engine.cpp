@@ -4,16 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "base/value_op.h"
 #include "graph/graph.h"
-#include "graph/pointwise.h"
 #include "graph/ranges.h"
 #include "graph/reference.h"
 #include "graph/steps.h"
@@ -25,6 +25,7 @@
 #include "verify/tolerance.h"
 #include "verify/truth_kernels.h"
 #include "verify/truth_steps.h"
+#include "verify/truth_work.h"
 
 namespace warploom::verify {
 namespace {
@@ -57,27 +58,6 @@ Result<int64_t> fitting_rows(const graph::Graph& graph, int output, const graph:
   return some;
 }
 
-void add_ops(const graph::Step& step, ValueOps& ops) {
-  const auto* const work = std::get_if<graph::PointwiseStep>(&step.work);
-  if (!work) return;
-  for (const graph::ExpressionTerm& term : work->expression.terms)
-    if (term.kind == graph::ExpressionTerm::Kind::apply) ops.insert(term.op);
-}
-
-// The operations that a graph's pointwise steps apply. Those of a row are those of all.
-Result<ValueOps> ops_of(const graph::Graph& graph) {
-  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));
-  ValueOps ops;
-  for (int n = 0; n < static_cast<int>(primitive.outputs.size()); ++n) {
-    const int64_t rows = std::min<int64_t>(1, graph::rows_of(primitive, n).count);
-    WARPLOOM_TRY(const auto lists, graph::steps_for(primitive, n, 0, rows));
-    for (const graph::Steps& steps : lists)
-      for (const graph::Step& step : steps.steps)
-        add_ops(step, ops);
-  }
-  return ops;
-}
-
 // What a block of the kernel saw, in the words of the CPU.
 Comparison comparison_of(const tasks::Seen& seen) {
   Comparison out;
@@ -104,9 +84,11 @@ Comparison comparison_of(const tasks::Seen& seen) {
 
 Result<std::unique_ptr<TruthEngine>> TruthEngine::make(runtime::Executor& device,
                                                        const graph::Graph& graph, Track track,
-                                                       const graph::Ranges& ranges) {
-  WARPLOOM_TRY(const ValueOps ops, ops_of(graph));
-  WARPLOOM_TRY(TruthKernels kernels, TruthKernels::load(device, ops));
+                                                       const graph::Ranges& ranges,
+                                                       const std::set<ValueOp>& operations) {
+  WARPLOOM_TRY(TruthWork work, truth_work_of(graph));
+  work.operations.insert(operations.begin(), operations.end());
+  WARPLOOM_TRY(TruthKernels kernels, TruthKernels::load(device, work));
   auto made = std::unique_ptr<TruthEngine>(new TruthEngine(device, std::move(kernels)));
   WARPLOOM_CHECK(made->set_up(graph, track, ranges));
   return made;

@@ -21,8 +21,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
+#include "base/value_op.h"
 #include "graph/graph.h"
 #include "graph/ranges.h"
 #include "graph/track.h"
@@ -45,7 +47,8 @@ class TruthEngine {
  public:
   static Result<std::unique_ptr<TruthEngine>> make(runtime::Executor& device,
                                                    const graph::Graph& graph, Track track,
-                                                   const graph::Ranges& ranges = {});
+                                                   const graph::Ranges& ranges = {},
+                                                   const std::set<ValueOp>& operations = {});
   // Draws a set of inputs, in place of what it held.
   Status draw(int set, InputFamily family, uint64_t seed);
   // Makes the truth of a set now; where it is not kept, of one part of each output.

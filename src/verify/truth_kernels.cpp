@@ -1,8 +1,9 @@
 #include "verify/truth_kernels.h"
 #include <fmt/format.h>
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,9 +11,11 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/rendered.h"
+#include "base/value_op.h"
 #include "codegen/launch_list.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
+#include "verify/truth_work.h"
 
 namespace warploom::verify {
 namespace {
@@ -92,12 +95,12 @@ std::string op_names_text() {
 
 // What each of these operations gives, and how far that moves. A graph has few of them, and a
 // compiler takes longer over all than over anything else here.
-std::string ops_text(const ValueOps& ops) {
+std::string ops_text(const std::set<ValueOp>& ops) {
   std::string gives;
   std::string moves;
-#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                 \
-  if (ops.contains(ValueOp::name)) {                                                \
-    gives += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#fp64)); \
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                  \
+  if (ops.contains(ValueOp::name)) {                                                 \
+    gives += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#fp64));  \
     moves += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#moved)); \
   }
 #include "base/value_ops.def"
@@ -124,14 +127,8 @@ FUNCTION double moved(Word op, double a, double b, double c, double v, double x,
 }
 }  // namespace
 
-ValueOps all_ops() {
-  ValueOps ops;
-#define WARPLOOM_VALUE_OP(name, ...) ops.insert(ValueOp::name);
-#include "base/value_ops.def"
-  return ops;
-}
-
-LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks, const ValueOps& ops) {
+LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks,
+                      const std::set<ValueOp>& ops) {
   const bool cuda = engine == Engine::cuda;
   std::string head = fmt::format("#define BLOCKS {}\n", blocks);
   head += resource("truth/tasks.h");
@@ -153,27 +150,36 @@ LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks, co
   return list;
 }
 
-Result<TruthKernels> TruthKernels::load(runtime::Executor& device, const ValueOps& ops) {
+Result<TruthKernels> TruthKernels::load(runtime::Executor& device, const TruthWork& work) {
   static_assert(sizeof(tasks::PointwiseTask) <= kTaskBytes);
   TruthKernels made(device);
   const bool cuda = device.engine() == Engine::cuda;
   made.blocks_ = cuda ? kBlocksEach * device.info().num_sms : kCpuBlocks;
-  made.list_ = truth_list(device.engine(), device.info().arch, made.blocks_, ops);
-  runtime::Turns turns(std::ssize(made.list_.kernels));
-  const runtime::CompileOptions all{.most_spills = runtime::kAnySpills, .turns = &turns};
-  WARPLOOM_TRY(made.binary_, runtime::compile(made.list_, all));
+  made.list_ = truth_list(device.engine(), device.info().arch, made.blocks_, work.operations);
+  WARPLOOM_CHECK(made.compile(work.kernels));
   WARPLOOM_TRY(made.task_, device.allocate(kTaskBytes));
   return made;
+}
+
+// All of them at the same time.
+Status TruthKernels::compile(const std::set<std::string>& kernels) {
+  LaunchList some = list_;
+  std::erase_if(some.kernels, [&](const Kernel& one) { return !kernels.contains(one.name); });
+  runtime::Turns turns(std::ssize(some.kernels));
+  const runtime::CompileOptions all{.most_spills = runtime::kAnySpills, .turns = &turns};
+  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(some, all));
+  for (size_t i = 0; i < some.kernels.size(); ++i)
+    images_[some.kernels[i].name] = binary.images[i];
+  return ok();
 }
 
 Status TruthKernels::call(const std::string& kernel) {
   runtime::Call& known = calls_[kernel];
   if (!known) {
-    const auto of_name = std::ranges::find(list_.kernels, kernel, &Kernel::name);
-    const auto number = static_cast<size_t>(of_name - list_.kernels.begin());
+    if (!images_.contains(kernel)) WARPLOOM_CHECK(compile({kernel}));
     LaunchList one = list_;
-    one.kernels = {list_.kernels[number]};
-    const runtime::Binary binary{binary_.compiler, {binary_.images[number]}};
+    std::erase_if(one.kernels, [&](const Kernel& other) { return other.name != kernel; });
+    const runtime::Binary binary{"", {images_.at(kernel)}};
     WARPLOOM_TRY(const runtime::Runnable loaded, device_->load(one, binary));
     WARPLOOM_TRY(known, loaded.bind({{"task", task_}}));
   }

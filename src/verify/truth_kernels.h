@@ -2,7 +2,7 @@
 // by a record of resources/truth/tasks.h. Their text is the same for both engines: tests hold it to
 // the CPU's oracle where there is no GPU. Within the room only.
 //
-//   WARPLOOM_TRY(TruthKernels kernels, TruthKernels::load(device, {ValueOp::exp}));
+//   WARPLOOM_TRY(TruthKernels kernels, TruthKernels::load(device, work));
 //   WARPLOOM_CHECK(kernels.launch("truth_copy", task));    // behind what was launched before
 //
 // The element types and the value operations of the text are made of their lists (base/dtype.def,
@@ -17,6 +17,7 @@
 #include "base/value_op.h"
 #include "codegen/launch_list.h"
 #include "runtime/executor.h"
+#include "verify/truth_work.h"
 
 namespace warploom::verify {
 namespace tasks {
@@ -27,15 +28,10 @@ inline int64_t address_of(const runtime::Buffer& buffer) {
   return reinterpret_cast<int64_t>(buffer.address());
 }
 
-// What pointwise kernels may apply.
-using ValueOps = std::set<ValueOp>;
-
-ValueOps all_ops();
-
 class TruthKernels {
  public:
-  // `ops`: the operations that will be asked for.
-  static Result<TruthKernels> load(runtime::Executor& device, const ValueOps& ops);
+  // The work's kernels are compiled at once, others when they are first launched.
+  static Result<TruthKernels> load(runtime::Executor& device, const TruthWork& work);
 
   template <class Task> Status launch(const char* kernel, const Task& task) {
     WARPLOOM_CHECK(device_->upload(task_, &task, sizeof task));
@@ -48,15 +44,17 @@ class TruthKernels {
   explicit TruthKernels(runtime::Executor& device) : device_(&device) {}
 
   Status call(const std::string& kernel);
+  Status compile(const std::set<std::string>& kernels);
 
   runtime::Executor* device_;
   runtime::Buffer task_;
   LaunchList list_;
-  runtime::Binary binary_;
+  std::map<std::string, std::string> images_;   // of those that are compiled
   std::map<std::string, runtime::Call> calls_;  // of those that were launched
   int64_t blocks_ = 0;
 };
 
 // All kernels for an engine, of so many blocks each.
-LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks, const ValueOps& ops);
+LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks,
+                      const std::set<ValueOp>& operations);
 }  // namespace warploom::verify

@@ -33,7 +33,8 @@ class TruthProcess {
   Status open(Engine engine) {
     WARPLOOM_TRY(device_, runtime::Executor::open(engine));
     WARPLOOM_TRY(const Setup setup, setup_from_json(channel_.receive(-1).value_or(json())));
-    WARPLOOM_TRY(engine_, TruthEngine::make(*device_, setup.graph, setup.track, setup.ranges));
+    WARPLOOM_TRY(engine_, TruthEngine::make(*device_, setup.graph, setup.track, setup.ranges,
+                                            setup.operations));
     inputs_ = setup.graph.inputs.size();
     return ok();
   }

@@ -363,7 +363,7 @@ TEST_F(GpuTruths, OfEveryPointwiseOperatorAreTheCpus) {
 
 TEST_F(Truths, HaveKernelsThatCompileForGpus) {
   if (!runtime::find_cuda_compiler()) GTEST_SKIP() << "no NVRTC and no nvcc here";
-  const LaunchList list = truth_list(Engine::cuda, "sm_80", 1, all_ops());
+  const LaunchList list = truth_list(Engine::cuda, "sm_80", 1, all_truth_work().operations);
   const auto binary = runtime::compile(list, {.most_spills = runtime::kAnySpills});
   EXPECT_TRUE(binary) << describe(binary.error());
 }

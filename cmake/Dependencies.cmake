@@ -16,6 +16,7 @@ find_path(ZYDIS_DIR Zydis/Zydis.h REQUIRED)
 find_library(ZYDIS_LIBRARY NAMES libZydis.so REQUIRED)
 find_library(ZYCORE_LIBRARY NAMES libZycore.so REQUIRED)
 find_package(Boost REQUIRED COMPONENTS context)
+find_package(Eigen3 REQUIRED NO_MODULE)  # headers alone
 find_package(Protobuf REQUIRED)
 if(WARPLOOM_TESTS)
   find_package(GTest REQUIRED)

@@ -24,7 +24,7 @@ add_library(warploom_pch_holder STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
 # precompiled header's, so without it.)
 set(WARPLOOM_HOT base/dtype base/value_op graph/evaluate_elements graph/evaluate_products
   graph/evaluate_reductions graph/evaluator graph/matrix graph/pointwise graph/scalar_function
-  graph/tensor_view verify/comparison verify/inputs verify/sums)
+  graph/tensor_view search/policy/network verify/comparison verify/inputs verify/sums)
 foreach(hot ${WARPLOOM_HOT})
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/${hot}.cpp PROPERTIES COMPILE_OPTIONS -O3
     SKIP_PRECOMPILE_HEADERS ON)

@@ -32,6 +32,8 @@ WHAT is
                           bench/results/FOLDER/packed.json
   misses MACHINE          the rows of bench/results/MACHINE/*.json below their goal in
                           bench/goals.json
+  policy WHAT             how many plans policies try, "summary" or "rows" of
+                          bench/results/policy/compared.json
   overhead FILE           what judging a candidate adds to its own runs,
                           bench/results/faults/FILE.json
   results MACHINE N G..   one table of the first N rows of every group, or of the groups named, the
@@ -54,6 +56,7 @@ import render_measured
 from markdown import reflow
 from render_cpu import render_cpu
 from render_kernelbench import render_kernelbench
+from render_policy import render_policy
 from render_results import (
     full_results,
     load_goals,
@@ -197,6 +200,8 @@ def render(what, root):
         return render_cpu(root)
     if words == ["machines"]:
         return render_machines(root)
+    if words[0] == "policy" and len(words) == 2:
+        return render_policy(root, words[1])
     if words[0] == "misses" and len(words) == 2:
         return render_misses(root, words[1])
     if words[0] == "search_curves" and len(words) == 2:

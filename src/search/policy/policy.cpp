@@ -6,7 +6,9 @@
 #include <vector>
 #include "base/error.h"
 #include "search/policy/analytic.h"
+#include "search/policy/learned.h"
 #include "search/policy/uniform.h"
+#include "search/policy/weights.h"
 
 namespace warploom::search {
 std::vector<double> softmax(std::span<const double> scores, double temperature) {
@@ -25,6 +27,8 @@ std::vector<double> softmax(std::span<const double> scores, double temperature) 
 
 Result<PolicyPtr> make_policy(PolicyKind kind) {
   if (kind == PolicyKind::uniform) return std::make_shared<UniformPolicy>();
-  return std::make_shared<AnalyticPolicy>();
+  if (kind == PolicyKind::analytic) return std::make_shared<AnalyticPolicy>();
+  WARPLOOM_TRY(const Weights weights, shipped_weights());
+  return std::make_shared<LearnedPolicy>(weights);
 }
 }  // namespace warploom::search

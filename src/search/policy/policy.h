@@ -42,9 +42,10 @@ class Policy {
 
 using PolicyPtr = std::shared_ptr<Policy>;
 
-enum class PolicyKind : uint8_t { uniform, analytic };
-inline constexpr const char* kPolicyNames[] = {"uniform", "analytic"};
+enum class PolicyKind : uint8_t { uniform, analytic, learned };
+inline constexpr const char* kPolicyNames[] = {"uniform", "analytic", "learned"};
 
+// weights-invalid where the learned one's weights, which the program carries, are not for it.
 Result<PolicyPtr> make_policy(PolicyKind kind);
 
 // Weights of these scores: softmax of score / temperature. None: none.

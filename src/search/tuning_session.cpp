@@ -21,10 +21,12 @@
 #include "runtime/compile.h"
 #include "search/budget.h"
 #include "search/candidate.h"
+#include "search/coder/coder.h"
 #include "search/coder/written.h"
 #include "search/compile_pool.h"
 #include "search/options.h"
 #include "search/outcome.h"
+#include "search/policy/policy.h"
 #include "search/policy/state.h"
 #include "search/requests.h"
 #include "search/strategy/ranked.h"
@@ -92,6 +94,8 @@ Status TuningSession::open() {
 // The fallback's compiler runs while an evaluator starts and configs are ranked.
 Status TuningSession::begin() {
   if (std::exchange(begun_, true)) return ok();
+  WARPLOOM_TRY(policy_, make_policy(options_.policy));
+  WARPLOOM_TRY(coder_, make_coder(options_.coder));
   if (options_.resume) WARPLOOM_CHECK(resume());
   if (is_broad(options_.strategy)) fallback_ = fallback_of(task_.space);
   if (!fallback_) return ok();
@@ -170,8 +174,8 @@ StrategyPtr TuningSession::made_strategy() const {
   return make_strategy(options_.strategy, {.space = &task_.space,
                                            .seed = options_.seed,
                                            .limits = limits,
-                                           .policy = make_policy(options_.policy).value_or(nullptr),
-                                           .coder = make_coder(options_.coder).value_or(nullptr)});
+                                           .policy = policy_,
+                                           .coder = coder_});
 }
 
 // Where there is memory for both, and a GPU, so that it does not take the candidates' cores.

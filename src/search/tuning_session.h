@@ -29,12 +29,14 @@
 #include "kernels/family.h"
 #include "search/budget.h"
 #include "search/candidate.h"
+#include "search/coder/coder.h"
 #include "search/coder/model_writer.h"
 #include "search/compile_pool.h"
 #include "search/costs.h"
 #include "search/measurer.h"
 #include "search/options.h"
 #include "search/outcome.h"
+#include "search/policy/policy.h"
 #include "search/requests.h"
 #include "search/strategy/ranked.h"
 #include "search/strategy/strategy.h"
@@ -160,6 +162,8 @@ class TuningSession {
   const Budget budget_;
   TaskArchive archive_;
   Measurer measurer_;
+  PolicyPtr policy_;
+  CoderPtr coder_;
   StrategyPtr strategy_;
   std::optional<ModelWriter> writer_;
   kernels::KernelConfig suggested_for_;  // whose actions the writer knows

@@ -1,0 +1,83 @@
+"""Rendered tables of strategies on closed sub-spaces (bench/results/search_curves.json, which
+bench/closed/measure.py writes)."""
+
+import json
+import math
+
+from render_tables import number, percent, table
+
+FILE = "bench/results/search_curves.json"
+
+
+def name_of(row):
+    return f"`{row['strategy']}`" + (f", {row['policy']}" if row["policy"] else "")
+
+
+def candidates(row, key):
+    """A median; where most seeds never came so far all of the problem's plans."""
+    median = row[key]["median"]
+    return row["plans"] if median is None else median
+
+
+def reached(rows, key):
+    return sum(row[key]["median"] is not None for row in rows)
+
+
+def geometric_mean(numbers):
+    return math.exp(sum(math.log(max(1, one)) for one in numbers) / len(numbers))
+
+
+def summary_row(name, rows):
+    shares = [
+        percent(sum(row[f"best_at_{count}"] for row in rows) / len(rows)) for count in (16, 64, 256)
+    ]
+    return [
+        name,
+        number(geometric_mean([candidates(row, "to_095") for row in rows])),
+        number(geometric_mean([candidates(row, "to_098") for row in rows])),
+        f"{reached(rows, 'to_098')} of {len(rows)}",
+        *shares,
+    ]
+
+
+def by_name(rows):
+    out = {}
+    for row in rows:
+        out.setdefault(name_of(row), []).append(row)
+    return out
+
+
+HEADERS = ["strategy, policy", "to 0.95", "to 0.98", "reach it", "of 16", "of 64", "of 256"]
+
+
+def render_summary(rows):
+    made = [summary_row(name, of) for name, of in by_name(rows).items()]
+    return table(HEADERS, sorted(made, key=lambda row: float(row[2])))
+
+
+def interval(figures):
+    ends = [number(figures[key]) for key in ("low", "high")]
+    return f"{number(figures['median'])} ({ends[0]} to {ends[1]})"
+
+
+def render_rows(rows):
+    """A problem a row: what each strategy needs to 0.98 with its own best policy."""
+    names = list(by_name(rows))
+    by_problem = {}
+    for row in rows:
+        by_problem.setdefault((row["problem"], row["plans"]), {})[name_of(row)] = row
+    lines = [
+        [problem, str(plans)]
+        + [interval(of[name]["to_098"]) if name in of else "–" for name in names]
+        for (problem, plans), of in by_problem.items()
+    ]
+    return table(["problem", "plans", *names], lines)
+
+
+def render_search_curves(root, what):
+    """`what`: all, large (problems of more than 100 plans) or problems."""
+    rows = json.loads((root / FILE).read_text())["rows"]
+    large = [row for row in rows if row["plans"] > 100]
+    if what == "problems":
+        return render_rows(large)
+    return render_summary(large if what == "large" else rows)

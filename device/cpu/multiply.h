@@ -26,7 +26,7 @@ template <long N, class T> WL_INLINE void load_vectors(vf (&row)[kVectorsOf<N>],
 }
 
 template <bool Fresh, int M, long N, long AM, long AK, long BK, long P, class A, class B>
-WL_INLINE void multiply_tile(float* acc, const A* a, const B* b, long k) {
+WL_INLINE void multiply_here(float* acc, const A* a, const B* b, long k) {
   constexpr int kVectors = kVectorsOf<N>;
   vf sum[M][kVectors] = {};
   WL_UNROLL_4
@@ -49,14 +49,20 @@ WL_INLINE void multiply_tile(float* acc, const A* a, const B* b, long k) {
   }
 }
 
+// A tile that takes all registers.
+template <bool Fresh, int M, long N, long AM, long AK, long BK, long P, class A, class B>
+WL_CALLED void multiply_tile(float* acc, const A* a, const B* b, long k) {
+  multiply_here<Fresh, M, N, AM, AK, BK, P>(acc, a, b, k);
+}
+
 // A product of M rows and N columns in tiles of R rows and C columns, the last of which may be
 // smaller.
 template <bool Fresh, long M, long N, int R, long AM, long AK, long BK, long P, class A, class B>
 WL_INLINE void multiply_rows(float* acc, const A* a, const B* b, long k) {
   for (long r = 0; r + R <= M; r += R)
-    multiply_tile<Fresh, R, N, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
+    multiply_here<Fresh, R, N, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
   if constexpr (constexpr long r = M / R * R; r < M)
-    multiply_tile<Fresh, M - r, N, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
+    multiply_here<Fresh, M - r, N, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
 }
 
 template <bool Fresh, long M, long N, int R, long C, long AM, long AK, long BK, long P, class A,

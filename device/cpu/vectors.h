@@ -21,6 +21,9 @@
 #endif
 
 #define WL_INLINE inline __attribute__((always_inline))
+// Of a function whose loop fills the registers: inlined, it would share them with constants of the
+// code around, which compilers rather keep there than its sums.
+#define WL_CALLED __attribute__((noinline))
 #if defined(__clang__)
 #define WL_UNROLL _Pragma("clang loop unroll(full)")
 #define WL_UNROLL_4 _Pragma("clang loop unroll_count(4)")

@@ -84,7 +84,7 @@ WL_INLINE void window_rows(float* acc, const float* a, const float* b, bool begi
 // `Panel` columns, rows one after another in each; NV vectors of columns in all. Blocks of R rows
 // and V vectors stay in registers for the whole of k.
 template <class Rows, class Depth, int NV, int R, int V, long P, long Panel>
-WL_INLINE void mma_windows(float* acc, const float* a, const float* b, bool begins) {
+WL_CALLED void mma_windows(float* acc, const float* a, const float* b, bool begins) {
   constexpr long panel_floats = Panel * Depth::kCount;
   for (long v = 0; v + V <= NV; v += V) {
     const long j = v * kLanes;

@@ -209,6 +209,7 @@ class CpuEmitter : Emitter {
   std::optional<std::string> begins_product(const Body& body, size_t place) const;
 
   // cpu_windows.cpp
+  int64_t panel_of_weights(const Mma& mma, int64_t columns) const;
   void multiply_windows(const Mma& mma);
   bool store_transposed(const Copy& copy, const Side& src, const Side& dst);
 

@@ -53,16 +53,33 @@ int64_t rows_of_block(int64_t rows, int64_t vectors, int64_t registers) {
 }
 }  // namespace
 
+// How far apart rows of the second operand of a product of windows lie, whose columns lie side by
+// side; 0 where it cannot be read so. In memory whole vectors are read, so that there rows must
+// have as many elements.
+int64_t CpuEmitter::panel_of_weights(const Mma& mma, int64_t columns) const {
+  const Tensor& weights = tensor(mma.b.tensor);
+  if (weights.scope == Scope::global) {
+    auto strides = matrix_strides(mma.b);
+    if (mma.transpose_b) std::swap(strides[0], strides[1]);
+    const bool whole = strides[1] == 1 && strides[0] >= round_up(columns, lanes_);
+    const bool plain = weights.dtype == Dtype::f32 && conditions(mma.b).empty();
+    return whole && plain ? strides[0] : 0;
+  }
+  const CpuLayout& b = layout(mma.b.tensor);
+  const auto extent = matrix_extent(mma.b.extent);
+  const bool whole = extent[mma.transpose_b ? 0 : 1] == b.fast() &&
+                     extent[mma.transpose_b ? 1 : 0] == (b.rows_fast ? b.cols : b.rows);
+  return whole && b.rows_fast == mma.transpose_b ? b.panel : 0;
+}
+
 void CpuEmitter::multiply_windows(const Mma& mma) {
   const Tensor& windows = tensor(mma.a.tensor);
   const auto acc = matrix_extent(tensor(mma.acc).shape);
-  const CpuLayout& b = layout(mma.b.tensor);
-  const auto b_extent = matrix_extent(mma.b.extent);
-  const bool whole_b = b_extent[mma.transpose_b ? 0 : 1] == b.fast() &&
-                       b_extent[mma.transpose_b ? 1 : 0] == (b.rows_fast ? b.cols : b.rows);
-  if (b.rows_fast != mma.transpose_b || !whole_b || layout(mma.acc).matrices != 1)
+  const int64_t panel = panel_of_weights(mma, acc[1]);
+  if (panel == 0 || layout(mma.acc).matrices != 1)
     return unsupported("a product of windows takes part of its second operand",
-                       "a shared tensor, all of it", fmt::format("'{}'", name(mma.b.tensor)));
+                       "a shared tensor, all of it, or columns of a global one side by side",
+                       fmt::format("'{}'", name(mma.b.tensor)));
   Walk rows;
   Walk depth;
   Index first = windows.from;
@@ -80,9 +97,11 @@ void CpuEmitter::multiply_windows(const Mma& mma) {
   const int64_t block_rows = rows_of_block(rows.counts.back(), block_vectors, registers);
   const std::string walks = fmt::format("{}, {}", rows.text(), depth.text());
   const std::string extents = fmt::format("{}, {}, {}", vectors, block_rows, block_vectors);
-  const std::string pitches = fmt::format("{}, {}", layout(mma.acc).panel, b.panel);
+  const std::string pitches = fmt::format("{}, {}", layout(mma.acc).panel, panel);
   const std::string patch = plus(name(windows.as_strided), first);
-  const std::string operands = fmt::format("{}, {}, {}", name(mma.acc), patch, name(mma.b.tensor));
+  const bool in_memory = tensor(mma.b.tensor).scope == Scope::global;
+  const std::string weights = in_memory ? pointer(mma.b) : name(mma.b.tensor);
+  const std::string operands = fmt::format("{}, {}, {}", name(mma.acc), patch, weights);
   out_.line("wl::mma_windows<{}, {}, {}>({}, {});", walks, extents, pitches, operands,
             std::exchange(begins_, "false"));
 }

@@ -89,6 +89,10 @@ std::optional<size_t> second_column(const Contraction& contraction);
 // rounded, or where it grows beyond what a tree can hold.
 std::optional<std::vector<int>> epilogue_of(const Contraction& contraction);
 
+// Whether the result stays between bounds however large the sum is, as that of tanh(x · w) · s
+// does: but for where it lies between them, what a long sum loses is then large beside it.
+bool saturates(const Contraction& contraction);
+
 // How a tile that holds whole rows reduces them. A step keeps the values that one of `reductions`
 // combines, an element for each of the tile, in a set of registers. Set 0 holds the sum at first; a
 // set whose value nothing needs any more is taken again. Worked example, softmax(x · w):

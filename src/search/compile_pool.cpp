@@ -46,8 +46,10 @@ std::optional<Compiled> CompilePool::take_ready() {
   const auto is_ready = [](const std::future<Compiled>& entry) {
     return entry.wait_for(Milliseconds(0)) != std::future_status::timeout;
   };
-  const auto found = std::ranges::find_if(entries_, is_ready);
-  if (found == entries_.end()) return std::nullopt;
+  const auto end = any_taken_ ? entries_.end() : entries_.begin() + 1;
+  const auto found = std::find_if(entries_.begin(), end, is_ready);
+  if (found == end) return std::nullopt;
+  any_taken_ = true;
   Compiled out = found->get();
   entries_.erase(found);
   return out;

@@ -54,7 +54,9 @@ class CompilePool {
 
   size_t pending() const { return entries_.size(); }  // put and not taken
 
-  // The first of those put that is ready; nothing when `wait` has passed.
+  // The first of those put that is ready; nothing when `wait` has passed. Before anything was taken
+  // only the very first counts, which is the one most is hoped of: where a judgement takes seconds,
+  // there may be no second.
   std::optional<Compiled> take(Milliseconds wait);
 
  private:
@@ -72,6 +74,7 @@ class CompilePool {
   std::atomic<bool> stopped_ = false;
   std::mutex mutex_;
   std::map<std::string, Image> images_;  // by hash_of_texts()
+  bool any_taken_ = false;
   // In the order they were put; the last member, so that the threads end before what they use.
   std::deque<std::future<Compiled>> entries_;
 };

@@ -51,7 +51,8 @@ constexpr size_t kClimbers = 8;          // the best few whose neighbours a clim
 constexpr size_t kClimbs = 6;            // and how often
 constexpr size_t kMostRemembered = 100;  // of the best; only the first few matter
 
-// A fallback: how many legal configs are looked at, and how many of them are predicted and built.
+// A fallback: how many legal configs are looked at where predictions order them (where guesses do:
+// a whole space), and how many of them are predicted and built.
 constexpr size_t kFallbacks = 4'000;
 constexpr size_t kFallbacksTried = 8;
 
@@ -152,9 +153,10 @@ std::optional<Fallback> best_built(const SearchSpace& space, const kernels::Fami
                                    const plan::Limits& limits) {
   std::vector<Guessed> found;
   const kernels::SpaceWalk walk(family);
+  const size_t most = space.capabilities.gpu ? kFallbacks : kMostEnumerated;
   walk.all([&](const KernelConfig& config) {
     found.push_back({family.guess(config), config});
-    return found.size() < kFallbacks;
+    return found.size() < most;
   });
   std::ranges::stable_sort(found, {}, &Guessed::guess);
   if (found.size() > kFallbacksTried) found.erase(found.begin() + kFallbacksTried, found.end());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,13 +39,14 @@ const target::Capabilities& machine() {
   return capabilities;
 }
 
-// A region with one schedule of its space, its program and kernel, and random inputs.
+// A region with one schedule of its space, its programs and kernels, and random inputs.
 struct Trial {
   Region region;
   KernelConfig schedule;
   Family::Programs programs;
-  Kernel kernel;
+  std::vector<Kernel> kernels;
   std::vector<std::vector<std::byte>> inputs;
+  std::map<std::string, std::vector<std::byte>> workspaces;
 
   Trial(graph::Graph graph, FamilyPtr (*bind)(const Region&, const target::Capabilities&),
         Random& random, int number)
@@ -71,14 +73,15 @@ struct Trial {
   }
 
   void emit(int number) {
-    tile::Program& program = programs.programs[0];
-    program.name += "_" + std::to_string(number);
-    const auto valid = tile::verify(program);
-    EXPECT_TRUE(valid.has_value()) << schedule.text() << (valid ? "" : describe(valid.error()));
-    const auto emitted = codegen::emit_cpu(program, machine());
-    EXPECT_TRUE(emitted.has_value())
-        << schedule.text() << (emitted ? "" : describe(emitted.error()));
-    if (emitted) kernel = *emitted;
+    for (tile::Program& program : programs.programs) {
+      program.name += "_" + std::to_string(number);
+      const auto valid = tile::verify(program);
+      EXPECT_TRUE(valid.has_value()) << schedule.text() << (valid ? "" : describe(valid.error()));
+      const auto emitted = codegen::emit_cpu(program, machine());
+      EXPECT_TRUE(emitted.has_value())
+          << schedule.text() << (emitted ? "" : describe(emitted.error()));
+      if (emitted) kernels.push_back(*emitted);
+    }
   }
 
   void draw_inputs(Random& random) {
@@ -91,11 +94,19 @@ struct Trial {
     }
   }
 
-  void* buffer(const std::string& name, std::vector<std::byte>& output) {
-    const std::string& wanted = programs.buffers[0].at(name);
+  // Of a program, by its name there.
+  std::vector<std::byte>& buffer(size_t program, const std::string& name,
+                                 std::vector<std::byte>& output) {
+    const std::string& wanted = programs.buffers[program].at(name);
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (region.graph.tensor(region.graph.inputs[i]).name == wanted) return inputs[i].data();
-    return output.data();
+      if (region.graph.tensor(region.graph.inputs[i]).name == wanted) return inputs[i];
+    const auto workspace = workspaces.find(wanted);
+    return workspace == workspaces.end() ? output : workspace->second;
+  }
+
+  void poison() {
+    for (const BufferSpec& each : programs.workspaces)
+      workspaces[each.name].assign(static_cast<size_t>(each.shape[0] * 4), std::byte{0xff});
   }
 
   void compare(const std::vector<std::byte>& output, const std::string& who) {
@@ -120,24 +131,27 @@ struct Trial {
     const auto bytes =
         static_cast<size_t>(graph::byte_count(region.graph.tensor(region.graph.outputs[0])));
     std::vector<std::byte> output(bytes, std::byte{0xff});
-    std::vector<void*> pointers;
-    for (const auto& arg : kernel.args)
-      pointers.push_back(buffer(arg.buffer, output));
-    library.run(kernel, pointers);
-    compare(output, "the kernel");
-    if (!interpreted) return;
-    std::vector<std::byte> meant(bytes, std::byte{0xff});
-    tile::Buffers buffers;
-    for (const auto& tensor : programs.programs[0].tensors) {
-      if (tensor.scope != tile::Scope::global) continue;
-      int64_t last = 0;
-      for (size_t i = 0; i < tensor.shape.size(); ++i)
-        last += (tensor.shape[i] - 1) * tensor.strides[i];
-      buffers[tensor.name] = {static_cast<std::byte*>(buffer(tensor.name, meant)),
-                              static_cast<size_t>((last + 1) * bytes_of(tensor.dtype))};
+    poison();
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      std::vector<void*> pointers;
+      for (const auto& arg : kernels[i].args)
+        pointers.push_back(buffer(i, arg.buffer, output).data());
+      library.run(kernels[i], pointers);
     }
-    const auto status = tile::interpret(programs.programs[0], buffers);
-    ASSERT_TRUE(status.has_value()) << schedule.text() << describe(status.error());
+    compare(output, "the kernel");
+    if (interpreted) interpret(bytes);
+  }
+
+  void interpret(size_t bytes) {
+    std::vector<std::byte> meant(bytes, std::byte{0xff});
+    poison();
+    for (size_t i = 0; i < programs.programs.size(); ++i) {
+      tile::Buffers buffers;
+      for (const auto& [name, of] : programs.buffers[i])
+        buffers[name] = buffer(i, name, meant);
+      const auto status = tile::interpret(programs.programs[i], buffers);
+      ASSERT_TRUE(status.has_value()) << schedule.text() << describe(status.error());
+    }
     compare(meant, "the interpreter");
   }
 };
@@ -186,7 +200,8 @@ graph::Graph softmax(const graph::Shape& shape, int64_t axis, bool log, bool aro
 void run_all(std::vector<std::unique_ptr<Trial>>& trials) {
   CpuLibrary library;
   for (auto& trial : trials)
-    library.add(trial->kernel);
+    for (const Kernel& kernel : trial->kernels)
+      library.add(kernel);
   if (!library.compile()) return;
   for (auto& trial : trials) {
     const auto& shape = trial->region.graph.tensor(trial->region.graph.outputs[0]).shape;

@@ -210,6 +210,15 @@ class Trials {
   std::vector<std::unique_ptr<Trial>> trials_;
 };
 
+// tanh(x · w)
+graph::Graph saturating(int64_t m, int64_t n, int64_t k) {
+  graph::Builder b("saturating");
+  const auto x = b.input("x", Dtype::f32, {m, k});
+  const auto product = b.add(OpKind::MatMul, {x, b.input("w", Dtype::f32, {k, n})});
+  b.output(b.add(OpKind::Tanh, {product}));
+  return *graph::decompose(*b.finish());
+}
+
 void add_matmuls(Trials& trials) {
   for (int i = 0; i < 4; ++i) {
     Form form{(i & 1) != 0, (i & 2) != 0, i};
@@ -228,6 +237,7 @@ TEST(MatmulCpu, AgreesWithTheReference) {
   trials.add(batched({3, 10, 20}, {20, 30}));
   trials.add(batched({3, 10, 20}, {3, 20, 30}));
   trials.add(batched({2, 1, 5, 8}, {3, 8, 6}));
+  trials.add(saturating(20, 70, 150));
   trials.add(with_reduced_rows(70, 90, 40, true));
   trials.add(with_reduced_rows(65, 33, 140, false));
   EXPECT_GE(trials.run(), 50u);
@@ -297,6 +307,19 @@ TEST(MatmulCpu, LongSumsOfOneSignStayWithinTheTrack) {
     }
     EXPECT_LT(std::sqrt(wrong / all), 4.8e-7) << config.block_k;
   }
+}
+
+TEST(MatmulCpu, SumsBehindWhichTheResultSaturatesAreMadeInParts) {
+  const Region region(saturating(40, 90, 300), Track::fp32);
+  const FamilyPtr family = matmul_cpu_family(region, machine());
+  MatmulCpuConfig config{.tile_m = 4, .tile_n = 32, .block_k = 300, .step_k = 32};
+  const double in_parts = family->guess(config);
+  EXPECT_TRUE(family->legal(config));
+  config.step_k = 0;
+  EXPECT_LT(in_parts, family->guess(config));
+  const FamilyPtr plain = matmul_cpu_family(Region(matmul(40, 90, 300), Track::fp32), machine());
+  config.step_k = 32;
+  EXPECT_FALSE(plain->legal(config));
 }
 
 TEST(MatmulCpu, SaysWhatATileThatRegistersDoNotHoldLacks) {

@@ -38,6 +38,35 @@ TEST(Contractions, BatchOfTheLeftOperandAloneJoinsTheRows) {
   EXPECT_EQ(c->nest.axes[c->row], 30);
 }
 
+// x · w and what `behind` makes of it.
+bool saturates_with(const std::function<graph::TensorId(Net&, graph::TensorId)>& behind) {
+  Net net;
+  const auto product = net.add(OpKind::MatMul, {net.x({10, 20}), net.x({20, 30})});
+  const auto c = contraction_of(nests_of(net.with({behind(net, product)})));
+  return c && saturates(*c);
+}
+
+TEST(Contractions, ATanhSaturatesWhateverItIsMultipliedBy) {
+  EXPECT_TRUE(saturates_with([](Net& net, graph::TensorId sum) {
+    return net.add(OpKind::Mul, {net.add(OpKind::Tanh, {sum}), net.x({30})});
+  }));
+}
+
+TEST(Contractions, ASumBoundedOnOneSideOrTimesItsSigmoidDoesNotSaturate) {
+  EXPECT_FALSE(
+      saturates_with([](Net& net, graph::TensorId sum) { return net.add(OpKind::Relu, {sum}); }));
+  EXPECT_FALSE(saturates_with([](Net& net, graph::TensorId sum) {
+    return net.add(OpKind::Mul, {sum, net.add(OpKind::Sigmoid, {sum})});
+  }));
+}
+
+TEST(Contractions, ASumBoundedOnBothSidesSaturates) {
+  EXPECT_TRUE(saturates_with([](Net& net, graph::TensorId sum) {
+    const auto above = net.add(OpKind::Relu, {sum});
+    return net.add(OpKind::Min, {above, net.x({30})});
+  }));
+}
+
 TEST(Contractions, ATransposedOperandIsAnotherStride) {
   const auto c = contraction_of(nests_of(batched({3, 10, 20}, {3, 30, 20}, true)));
   ASSERT_TRUE(c);

@@ -1,6 +1,7 @@
 // A space of hand-written kernels, to search among without synthesis.
 #pragma once
 #include <fmt/format.h>
+#include <cstdlib>
 #include "../verify/fake_kernels.h"
 #include "search/tuning_session.h"
 
@@ -45,12 +46,14 @@ inline
 
   double guess(const kernels::KernelConfig& config) const override {
     const auto& s = config.as<FakeConfig>();
-    return static_cast<double>(s.body + 100 * s.variant);
+    return static_cast<double>(s.body + 100 * std::abs(s.variant - best_variant));
   }
 
   Result<Programs> programs(const kernels::KernelConfig&) const override {
     return fail({ErrorCode::kInternal, "a fake family has no programs", "", "", "", ""});
   }
+
+  int64_t best_variant = 0;  // by guess
 
   Result<LaunchList> build(const kernels::KernelConfig& config) const {
     const auto& s = config.as<FakeConfig>();

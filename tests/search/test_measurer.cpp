@@ -37,26 +37,53 @@ Error refused() {
   return {ErrorCode::kScheduleIllegal, "made to be refused"};
 }
 
+// Builders of variant 0 wait until they are let go.
+struct Held {
+  std::promise<void> released;
+
+  auto build() {
+    const std::shared_future<void> go = released.get_future().share();
+    return [go](const kernels::KernelConfig& config) -> Result<LaunchList> {
+      if (config.as<FakeConfig>().variant == 0) go.wait();
+      return fail(refused());
+    };
+  }
+};
+
+Options of_jobs(int jobs) {
+  Options options;
+  options.jobs = jobs;
+  return options;
+}
+
+int64_t variant_of(const Result<std::optional<Candidate>>& taken) {
+  return taken && *taken ? (*taken)->config.as<FakeConfig>().variant : -1;
+}
+
 TEST_F(MeasurerTest, MeasuringDoesNotWaitForACompilerWhileAnotherIsReady) {
   Task task = task_of(family_);
-  std::promise<void> released;
-  std::shared_future<void> go = released.get_future().share();
-  task.space.build = [go](const kernels::KernelConfig& config) -> Result<LaunchList> {
-    if (config.as<FakeConfig>().variant == 0) go.wait();
-    return fail(refused());
-  };
-  Options options;
-  options.jobs = 2;
-  Measurer measurer(task, budget_, turns_for(options), limit_);
-  measurer.submit({.config = FakeConfig{.variant = 0}});
-  measurer.submit({.config = FakeConfig{.variant = 1}});
-  const auto first = measurer.take(limit_, quick_request(60, 0));
-  released.set_value();
-  ASSERT_TRUE(first && *first);
-  EXPECT_EQ((*first)->config.as<FakeConfig>().variant, 1);
+  Held held;
+  task.space.build = held.build();
+  Measurer measurer(task, budget_, turns_for(of_jobs(2)), limit_);
+  for (const int variant : {1, 0, 2})
+    measurer.submit({.config = FakeConfig{.variant = variant}});
+  EXPECT_EQ(variant_of(measurer.take(limit_, quick_request(60, 0))), 1);
   const auto second = measurer.take(limit_, quick_request(60, 0));
-  ASSERT_TRUE(second && *second);
-  EXPECT_EQ((*second)->config.as<FakeConfig>().variant, 0);
+  held.released.set_value();
+  EXPECT_EQ(variant_of(second), 2);
+  EXPECT_EQ(variant_of(measurer.take(limit_, quick_request(60, 0))), 0);
+}
+
+TEST_F(MeasurerTest, TheVeryFirstIsWaitedForThoughAnotherIsReady) {
+  Task task = task_of(family_);
+  Held held;
+  task.space.build = held.build();
+  Measurer measurer(task, budget_, turns_for(of_jobs(2)), limit_);
+  for (const int variant : {0, 1})
+    measurer.submit({.config = FakeConfig{.variant = variant}});
+  EXPECT_EQ(variant_of(measurer.take(milliseconds(50), quick_request(60, 0))), -1);
+  held.released.set_value();
+  EXPECT_EQ(variant_of(measurer.take(limit_, quick_request(60, 0))), 0);
 }
 
 TEST_F(MeasurerTest, WhatIsBuiltToTheSameIsCompiledAndJudgedOnce) {

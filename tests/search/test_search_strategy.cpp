@@ -161,6 +161,16 @@ TEST(SearchStrategy, TheFallbackComputesWithTheOperandsThemselves) {
   EXPECT_EQ(family(matmul(Dtype::bf16, 1024), Track::bf16), "matmul_mma");
 }
 
+// The walk goes through a field's values before it changes the next field's, so the best guess may
+// be the last config of a large space.
+TEST(SearchStrategy, WhereGuessesOrderTheFallbackIsTheBestOfTheWholeSpace) {
+  FakeFamily family(std::vector<std::string>(2, "right"), 5000);
+  family.best_variant = 4999;
+  const auto fallback = fallback_of(task_of(family).space);
+  ASSERT_TRUE(fallback);
+  EXPECT_EQ(fallback->config.as<FakeConfig>().variant, 4999);
+}
+
 TEST(SearchStrategy, AFamilyThatIsWrongComesAfterTheOthers) {
   const SearchSpace space = space_of(matmul(Dtype::f32, 512), Track::fp32, "sm_90a");
   SearchStrategy strategy(space, Strategy::beam, 1);

@@ -25,13 +25,14 @@
 
 namespace warploom::kernels {
 namespace {
+constexpr int64_t kPanel = 2;                      // vectors
 constexpr int64_t kMostTerms = 320;                // of the sum that are added up one after another
 constexpr int64_t kMostResults = (360 << 10) / 4;  // floats of a tile, and of what follows the sum
 
 class ConvCpu final : public Family {
  public:
   ConvCpu(CpuConvolution convolution, const Capabilities& capabilities)
-      : Family(ConvCpuConfig::type(), capabilities, Specialization::fastest),
+      : Family(ConvCpuConfig::type(), capabilities, Specialization::made),
         of_(std::move(convolution)),
         copies_(of_.place_count() + (needs_copy() ? 1 : 0)) {}
 
@@ -62,7 +63,7 @@ class ConvCpu final : public Family {
 
   Result<Programs> programs(const KernelConfig& config) const override {
     Programs out;
-    add_cpu_convolution(out, of_, extents_of(config.as<ConvCpuConfig>()));
+    add_cpu_convolution(out, of_, tile_of(config.as<ConvCpuConfig>()));
     return out;
   }
 
@@ -84,7 +85,16 @@ class ConvCpu final : public Family {
     return axis ? of_.size(*axis) : 1;
   }
 
-  // Extents of a tile, by axis; all of the axes of the sum but for the first.
+  ConvolutionTile tile_of(const ConvCpuConfig& s) const {
+    return {.extent = extents_of(s), .depth = s.block_c, .panel = panel()};
+  }
+
+  // Columns side by side in vectors, of which a register tile takes two.
+  int64_t panel() const { return std::min(kPanel * capabilities_.lanes(), columns()); }
+
+  int64_t columns() const { return of_.size(of_.c.column); }
+
+  // Extents of a tile, by axis; all of the axes of the sum.
   std::vector<int64_t> extents_of(const ConvCpuConfig& s) const {
     std::vector<int64_t> extent(of_.c.nest.axes.size(), 1);
     const int64_t tile[] = {s.tile_q, s.tile_p, s.tile_images};
@@ -94,7 +104,6 @@ class ConvCpu final : public Family {
       extent[axis] = of_.size(axis);
     for (const size_t axis : of_.places)
       extent[axis] = of_.size(axis);
-    extent[of_.blocked()] = s.block_c;
     extent[of_.c.column] = s.block_n;
     return extent;
   }
@@ -110,12 +119,10 @@ class ConvCpu final : public Family {
 
   // Panels of the weights, and all channels.
   Values channels() const {
-    constexpr int64_t kPanel = 2;  // vectors
-    const int64_t panel = kPanel * capabilities_.lanes();
-    const int64_t all = of_.size(of_.c.column);
+    const int64_t all = columns();
     Values out;
-    for (const int64_t part : parts_of(all, 1024)) {
-      const int64_t panels = std::min(round_up(part, panel), all);
+    for (const int64_t part : parts_of(all, 1 << 14)) {
+      const int64_t panels = std::min(round_up(part, panel()), all);
       if (out.empty() || out.back() != panels) out.push_back(panels);
     }
     return out;
@@ -139,8 +146,9 @@ class ConvCpu final : public Family {
         s.tile_q <= pixel_count(0) && s.tile_p <= pixel_count(1) && s.tile_images <= pixel_count(2);
     checks.require(within, {F::tile_q, F::tile_p, F::tile_images}, "a tile within the image",
                    s.tile_q);
-    checks.require(s.block_n <= of_.size(of_.c.column), {F::block_n},
-                   "block_n within the output's channels", s.block_n);
+    const bool panels = s.block_n % panel() == 0 || s.block_n == columns();
+    checks.require(s.block_n <= columns() && panels, {F::block_n},
+                   "block_n within the output's channels, all or whole panels of them", s.block_n);
     const int64_t all = of_.size(of_.blocked());
     checks.require(s.block_c <= all && all % s.block_c == 0, {F::block_c},
                    "a block_c that divides the channels of the input", s.block_c);
@@ -151,12 +159,11 @@ class ConvCpu final : public Family {
 
   void check_operands(Checks<ConvCpuConfig>& checks, const ConvCpuConfig& s) const {
     const auto extent = extents_of(s);
-    const int64_t width = round_up(s.block_n, capabilities_.lanes());
+    const int64_t width = round_up(panel(), capabilities_.lanes());
     const int64_t results = s.tile_q * s.tile_p * s.tile_images * width * copies_;
     checks.require(results <= kMostResults, kResults, "at most 360 KiB of results", results);
     const PatchShape patch(of_, extent);
-    const int64_t weights = (width + capabilities_.lanes()) * s.block_c * of_.taps;
-    checks.require_fits(4 * (patch.elements + weights) + 4096, capabilities_.shared_bytes, kAll);
+    checks.require_fits(4 * patch.elements + 4096, capabilities_.shared_bytes, kAll);
     checks.require(broadcasts(extent), kResults, "tiles that are boxes of what follows the sum",
                    s.tile_q);
   }
@@ -190,37 +197,45 @@ class ConvCpu final : public Family {
     for (size_t axis = 0; axis < extent.size(); ++axis)
       if (std::ranges::count(of_.depth, axis) + std::ranges::count(of_.places, axis) == 0)
         tasks *= as_double(ceil_div(of_.c.nest.axes[axis], extent[axis]));
-    const double blocks = as_double(of_.size(of_.blocked())) / as_double(s.block_c);
-    const double tile = blocks * cycles_of_block(s, extent) + cycles_of_results(s);
-    return std::ceil(tasks / capabilities_.num_sms) * (tile + kTask);
+    const double panels = std::ceil(as_double(s.block_n) / as_double(panel()));
+    const double panel = cycles_of_panel(s, extent) + cycles_of_results(s);
+    return std::ceil(tasks / capabilities_.num_sms) *
+           (cycles_of_patch(extent) + panels * panel + kTask);
   }
 
-  // Of the patch, the weights and their product.
-  double cycles_of_block(const ConvCpuConfig& s, const std::vector<int64_t>& extent) const {
-    constexpr double kTurned = 6;  // a vector of weights
-    constexpr double kCopied = 3;  // a vector of the patch
-    constexpr double kRow = 8;     // of the patch
-    const auto lanes = as_double(capabilities_.lanes());
+  double cycles_of_patch(const std::vector<int64_t>& extent) const {
+    constexpr double kCopied = 3;  // a vector
+    constexpr double kRow = 8;
     const PatchShape patch(of_, extent);
     const auto elements = as_double(patch.elements);
     const double rows = elements / as_double(patch.extents.back());
+    const auto lanes = as_double(capabilities_.lanes());
+    return rows * (std::ceil(elements / rows / lanes) * kCopied + kRow);
+  }
+
+  double vectors() const {
+    return std::ceil(as_double(panel()) / as_double(capabilities_.lanes()));
+  }
+
+  // The products of a panel: the weights come by once, a vector in about two cycles.
+  double cycles_of_panel(const ConvCpuConfig& s, const std::vector<int64_t>& extent) const {
+    constexpr double kRead = 2;
+    constexpr double kAdded = 2;  // a vector of sums, for each block of channels
+    const double blocks = as_double(of_.size(of_.blocked())) / as_double(s.block_c);
     const double terms = as_double(s.block_c * of_.taps);
-    const double vectors = std::ceil(as_double(s.block_n) / lanes);
     const double pixels = as_double(s.tile_q * s.tile_p * s.tile_images * of_.place_count());
-    const double multiplied = pixels * vectors * (terms / 2 + 2);
-    const double copied = rows * (std::ceil(elements / rows / lanes) * kCopied + kRow);
-    const double bytes = 4 * (elements + terms * vectors * lanes + pixels * vectors * lanes);
-    const double spilled = bytes > as_double(capabilities_.shared_bytes) ? 1.1 : 1.0;
-    return multiplied * spilled + copied + vectors * terms * kTurned;
+    const double multiplied = pixels * vectors() * (terms / 2 + kAdded);
+    const double bytes = 4 * as_double(PatchShape(of_, extent).elements);
+    const double spilled = bytes > as_double(capabilities_.shared_bytes) / 2 ? 1.1 : 1.0;
+    return blocks * (multiplied * spilled + vectors() * terms * kRead);
   }
 
   double cycles_of_results(const ConvCpuConfig& s) const {
     constexpr double kStored = 6;  // a vector, turned
     const auto lanes = as_double(capabilities_.lanes());
-    const double vectors = std::ceil(as_double(s.block_n) / lanes);
     const double rows = as_double(s.tile_p * s.tile_images);
     const double turned = rows * std::ceil(as_double(s.tile_q) / lanes) * lanes;
-    return vectors * turned * (kStored + as_double(copies_));
+    return vectors() * turned * (kStored + as_double(copies_));
   }
 
   CpuConvolution of_;

@@ -30,6 +30,7 @@ using Check = Checks<MatmulCpuConfig>;
 // Fused multiply-adds, or additions of their sums, one after another (promotion.h).
 constexpr int64_t kLongestSum = 512;
 constexpr int64_t kMostBlocks = 200;
+constexpr int64_t kFewTerms = 32;    // of a sum that is to lose little
 constexpr int64_t kMostVectors = 6;  // of a register tile's row
 constexpr int64_t kNear = 512;       // elements between rows that caches and pages serve well
 
@@ -154,6 +155,7 @@ class MatmulCpu final : public Family {
   MatmulCpu(Contraction contraction, const graph::Graph& graph, const Capabilities& capabilities)
       : Family(MatmulCpuConfig::type(), capabilities, Specialization::made),
         c_(std::move(contraction)),
+        saturates_(c_.reductions.empty() && saturates(c_)),
         has_constant_a_(is_constant(c_.access_a(), graph)),
         has_constant_b_(is_constant(c_.access_b(), graph)),
         rows_(c_.nest.axes[c_.row]),
@@ -165,7 +167,7 @@ class MatmulCpu final : public Family {
     space.offer<MatmulCpuConfig>(F::tile_m, tile_rows());
     space.offer<MatmulCpuConfig>(F::tile_n, tile_columns());
     space.offer<MatmulCpuConfig>(F::block_k, depths());
-    space.offer<MatmulCpuConfig>(F::step_k, is_flat() ? Values{0, 8, 16} : Values{0});
+    space.offer<MatmulCpuConfig>(F::step_k, steps());
     space.offer<MatmulCpuConfig>(F::tasks_m, shares(rows_));
     space.offer<MatmulCpuConfig>(F::tasks_n, holds_rows() ? Values{1} : shares(columns_));
     space.offer<MatmulCpuConfig>(F::pack_a, choices(PackedBy::nobody, PackedBy::program));
@@ -191,7 +193,9 @@ class MatmulCpu final : public Family {
   // Cycles of the busiest core.
   double guess(const KernelConfig& config) const override {
     const auto& s = config.as<MatmulCpuConfig>();
-    return Guess(c_, s, capabilities_).cycles(has_constant_a_, has_constant_b_);
+    const double cycles = Guess(c_, s, capabilities_).cycles(has_constant_a_, has_constant_b_);
+    constexpr double kInexact = 2;  // such a config is seldom right
+    return saturates_ && s.step_k <= 0 && depth_ > kFewTerms ? kInexact * cycles : cycles;
   }
 
   Result<Programs> programs(const KernelConfig& config) const override {
@@ -260,6 +264,14 @@ class MatmulCpu final : public Family {
     return without_repeats(out);
   }
 
+  // Where rows of B go by, few terms; where the result saturates, so few that what the sum of
+  // some terms loses is small (promotion.h), for all that counts there is sums near 0.
+  Values steps() const {
+    if (is_flat()) return {0, 8, 16};
+    if (!saturates_ || depth_ <= kFewTerms) return {0};
+    return {kFewTerms, 0};
+  }
+
   // Parts that an axis may be cut into for tasks.
   Values shares(int64_t size) const {
     const int64_t cores = capabilities_.num_sms;
@@ -276,9 +288,10 @@ class MatmulCpu final : public Family {
     checks.require(fits || s.step_k > 0, {F::tile_m, F::tile_n, F::step_k},
                    "a tile that registers hold, or step_k above 0", s.tile_m * vectors);
     const bool is_wide = s.tile_m == rows_ && !fits && s.tile_m * s.tile_n <= 8192;
-    checks.require(s.step_k <= 0 || is_wide, {F::tile_m, F::tile_n, F::step_k},
+    const bool is_exact = saturates_ && fits && s.step_k >= kFewTerms;
+    checks.require(s.step_k <= 0 || is_wide || is_exact, {F::tile_m, F::tile_n, F::step_k},
                    "step_k=0, or all rows in a tile of at most 8192 elements that registers do not "
-                   "hold",
+                   "hold, or of 32 on where the result saturates",
                    s.tile_m * s.tile_n);
   }
 
@@ -336,6 +349,7 @@ class MatmulCpu final : public Family {
   }
 
   Contraction c_;
+  bool saturates_;  // the result, however large the sum is
   bool has_constant_a_;
   bool has_constant_b_;
   int64_t rows_;

@@ -5,15 +5,20 @@
 //     columns              co, side by side in vectors
 //     depth                {ci, kh, kw}, as w has them in memory
 //   tile_p=14 tile_q=56 block_n=128 block_c=16
-//     patch    [16, 16, 58]              of 16 channels, with the padding
+//     patch    [64, 16, 58]              of all channels, with the padding
 //     windows  [14, 56, 16, 3, 3]        at strides [58, 1, 928, 58, 1] of the patch
-//     w        [128, 144]                turned, so that channels of the output lie side by side
-//     acc      [784, 128]
+//     w        [144, 32]                 of 16 channels: a panel of the packed weights
+//     acc      [784, 32]                 of 4 such panels one after another
 //
 // No window is copied out: an element of a patch is read for each window that has it, and spread
 // over a vector. So strides and dilations cost nothing, and a tile of 7 × 7 pixels has no lane
-// idle. Weights are turned by every tile; the results are turned on their way out where pixels are
-// neighbours in memory. The idea of window order is im2win's (Lu, Chu, Liu, 2023).
+// idle. A program before packs the weights, in prepare where they are constant, to
+//
+//   [groups, panel, term of the sum, column of the panel]
+//
+// so that channels of the output lie side by side, and what a panel's products read is one stream.
+// The results are turned on their way out where pixels are neighbours in memory. The idea of window
+// order is im2win's (Lu, Chu, Liu, 2023).
 //
 // A pool behind a convolution whose windows do not overlap has accumulators of its own for each
 // place of its windows: those of all places make one result, and nothing of the convolution's goes
@@ -62,7 +67,13 @@ struct PatchShape {
   PatchShape(const CpuConvolution& convolution, const std::vector<int64_t>& extent);
 };
 
-// The program of a tile of these extents, by axis.
+struct ConvolutionTile {
+  std::vector<int64_t> extent;  // of a task, by axis: all of the axes of the sum
+  int64_t depth = 1;            // of the first axis of the sum, that a product takes
+  int64_t panel = 1;            // columns side by side in vectors
+};
+
+// The program that packs the weights, and that of the tasks.
 void add_cpu_convolution(Family::Programs& out, const CpuConvolution& convolution,
-                         const std::vector<int64_t>& extent);
+                         const ConvolutionTile& tile);
 }  // namespace warploom::kernels

@@ -1,4 +1,5 @@
-// The kernel of a convolution on a CPU: a task's patch, its products, what follows them.
+// The kernel of a convolution on a CPU: its packed weights, a task's patch, products of the two and
+// what follows them.
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include "kernels/family.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/cpu_convolution.h"
+#include "kernels/pieces/cpu_product.h"
 #include "kernels/pieces/epilogue.h"
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
@@ -27,79 +29,159 @@ using tile::Tile;
 
 class ConvolutionKernel {
  public:
-  ConvolutionKernel(const CpuConvolution& convolution, const std::vector<int64_t>& extent)
-      : of_(convolution), c_(convolution.c), patch_(convolution, extent), here_(c_.nest) {
-    here_.extent = extent;
+  ConvolutionKernel(const CpuConvolution& convolution, const ConvolutionTile& tile)
+      : of_(convolution),
+        c_(convolution.c),
+        s_(tile),
+        patch_(convolution, tile.extent),
+        columns_(of_.size(c_.column), tile.panel, tasks_along_columns()),
+        here_(c_.nest) {
+    here_.extent = tile.extent;
+    here_.extent[c_.column] = tile.panel;
     for (const size_t axis : of_.depth)
       here_.extent[axis] = 1;
     for (const size_t axis : of_.places)
       here_.extent[axis] = 1;
-    depth_ = extent[of_.blocked()];
   }
 
   void add_to(Family::Programs& out) {
+    pack_weights(out);
     place();
-    add_up();
-    store_result();
+    declare();
+    b_.copy(box_of_input(declare_input()), b_.all(patch_in_cache_));
+    b_.for_("j", 0, columns_.per_task, 1, [&](const Index& j) {
+      panel_ = first_panel_ + j;
+      here_.origin[c_.column] = columns_.origin(panel_);
+      add_up();
+      store_result();
+    });
     draft_.finish(out);
   }
 
  private:
+  int64_t tasks_along_columns() const {
+    return ceil_div(of_.size(c_.column), s_.extent[c_.column]);
+  }
+
+  int64_t terms() const { return of_.size(of_.blocked()) * of_.taps; }
+
+  bool is_of_task(size_t axis) const {
+    return std::ranges::count(of_.depth, axis) + std::ranges::count(of_.places, axis) == 0;
+  }
+
+  // The axes that are neither columns nor of the sum, of which the weights are others: groups.
+  std::vector<size_t> groups() const {
+    std::vector<size_t> out;
+    for (size_t axis = 0; axis < c_.nest.axes.size(); ++axis)
+      if (is_of_task(axis) && axis != c_.column && of_.weights.uses(axis)) out.push_back(axis);
+    return out;
+  }
+
+  Index group(const TileCoord& at) const {
+    Index place = 0;
+    for (const size_t axis : groups())
+      place = place * c_.nest.axes[axis] + at.origin[axis];
+    return place;
+  }
+
+  // Declares the packed weights, by whole vectors: what lies behind the columns of the last of them
+  // is read, and counts for nothing.
+  std::vector<int64_t> packed_strides() const {
+    const int64_t pitch = round_up(s_.panel, kWholeVectors);
+    return {columns_.count() * terms() * pitch, terms() * pitch, 1, pitch};
+  }
+
+  std::vector<int64_t> packed_shape() const {
+    int64_t count = 1;
+    for (const size_t axis : groups())
+      count *= c_.nest.axes[axis];
+    return {count, columns_.count(), s_.panel, terms()};
+  }
+
+  void pack_weights(Family::Programs& out) {
+    const int64_t channels = of_.size(of_.blocked());
+    const int64_t taken = std::clamp<int64_t>(kPackedTerms / of_.taps, 1, channels);
+    KernelBuilder draft("pack_w");
+    const TensorTile from(draft, "W", c_.nest, of_.weights, {c_.column, of_.blocked()});
+    TileCoord at(c_.nest, {{c_.column, s_.panel}, {of_.blocked(), taken}});
+    auto axes = groups();
+    axes.insert(axes.end(), {c_.column, of_.blocked()});
+    draft.b.grid(at.count(c_.nest, axes)).warps(1);
+    at.place(c_.nest, axes, tile::block(0));
+    const Index number = tile::block(0) / ceil_div(channels, taken) % columns_.count();
+    at.origin[c_.column] = columns_.origin(number);
+    at.origin[of_.blocked()] = tile::min(at.origin[of_.blocked()], channels - taken);
+    const int64_t terms = taken * of_.taps;
+    at.extent[of_.blocked()] = 1;
+    Tile rows = from.at(at);
+    rows.extent.back() = terms;
+    const TensorId held = draft.b.reg("panel", Dtype::f32, {s_.panel, terms});
+    draft.b.copy(std::move(rows), draft.b.all(held));
+    const TensorId to = draft.b.output("P", Dtype::f32, packed_shape(), packed_strides());
+    const Index first = at.origin[of_.blocked()] * of_.taps;
+    draft.b.copy(draft.b.all(held),
+                 draft.b.tile(to, {group(at), number, 0, first}, {1, 1, s_.panel, terms}));
+    draft.buffers["P"] = kPacked;
+    out.workspaces.push_back({kPacked, Dtype::f32, {packed_shape()[0] * packed_strides()[0]}});
+    draft.finish(out);
+  }
+
   // A tile that would reach beyond the end of an axis begins early enough to lie inside.
   void place() {
     std::vector<size_t> free;
-    const auto is_inside = [&](size_t axis) {
-      return std::ranges::count(of_.depth, axis) + std::ranges::count(of_.places, axis) > 0;
-    };
     for (size_t axis = 0; axis < c_.nest.axes.size(); ++axis)
-      if (!is_inside(axis) && axis != c_.column) free.push_back(axis);
-    free.push_back(c_.column);
-    here_.place(c_.nest, free, tile::block(0));
+      if (is_of_task(axis) && axis != c_.column) free.push_back(axis);
+    const int64_t tasks = columns_.tasks();
+    first_panel_ = columns_.first(tile::block(0) % tasks);
+    here_.place(c_.nest, free, tile::block(0) / tasks);
     for (const size_t axis : free)
       if (const int64_t rest = c_.nest.axes[axis] - here_.extent[axis];
           c_.nest.axes[axis] % here_.extent[axis] != 0)
         here_.origin[axis] = tile::min(here_.origin[axis], rest);
-    b_.grid(here_.count(c_.nest, free)).warps(1);
+    b_.grid(here_.count(c_.nest, free) * tasks).warps(1);
   }
 
   // Declares the accumulators, one for each place of a pool, and what they are sums of.
   void declare() {
-    const int64_t columns = here_.extent[c_.column];
     for (const size_t axis : of_.pixels)
       rows_ *= here_.extent[axis];
     patch_in_cache_ = b_.shared("patch", Dtype::f32, patch_.extents);
-    w_ = b_.shared("w", Dtype::f32, {columns, depth_ * of_.taps});
+    w_ = b_.global("W", Dtype::f32, packed_shape(), packed_strides());
+    draft_.buffers["W"] = kPacked;
     for (size_t i = 0; i < patch_.begins.size(); ++i) {
       windows_.push_back(b_.as_strided(fmt::format("windows{}", i), patch_in_cache_,
                                        as_int(patch_.begins[i]), patch_.windows, patch_.strides));
-      acc_.push_back(draft_.reg(fmt::format("acc{}", i), Dtype::f32, {rows_, columns}));
+      acc_.push_back(draft_.reg(fmt::format("acc{}", i), Dtype::f32, {rows_, s_.panel}));
     }
   }
 
+  // The products of a panel, some channels at a time.
   void add_up() {
-    declare();
-    const TensorTile weights(draft_, "W", c_.nest, of_.weights, {c_.column, of_.blocked()});
-    const TensorId input = declare_input();
-    const int64_t blocks = ceil_div(of_.size(of_.blocked()), depth_);
+    const int64_t blocks = ceil_div(of_.size(of_.blocked()), s_.depth);
     const auto add_block = [&](const Index& k) {
-      here_.origin[of_.blocked()] = k * depth_;
-      b_.copy(box_of_input(input), b_.all(patch_in_cache_));
-      Tile rows_of_weights = weights.at(here_);
-      rows_of_weights.extent.back() = depth_ * of_.taps;
-      b_.copy(std::move(rows_of_weights), b_.all(w_));
+      const Tile weights = b_.tile(w_, {group(here_), panel_, 0, k * (s_.depth * of_.taps)},
+                                   {1, 1, s_.panel, s_.depth * of_.taps});
       for (size_t i = 0; i < acc_.size(); ++i) {
         if (blocks > 1)
           b_.if_less(k, 1, [&] { b_.fill(acc_[i], 0); });
         else
           b_.fill(acc_[i], 0);
-        b_.mma(acc_[i], b_.all(windows_[i]), b_.all(w_), false, true);
+        b_.mma(acc_[i], windows_of(i, k), weights, false, true);
       }
     };
     if (blocks > 1)
       b_.for_("k", 0, blocks, 1, add_block);
     else
       add_block(0);
-    here_.origin[of_.blocked()] = 0;
+  }
+
+  // Those of a block of channels.
+  Tile windows_of(size_t place, const Index& k) const {
+    Tile windows = b_.all(windows_[place]);
+    const size_t blocked = of_.pixels.size();
+    windows.offset[blocked] = k * s_.depth;
+    windows.extent[blocked] = s_.depth;
+    return windows;
   }
 
   // Computes what follows the sum, and stores it.
@@ -160,12 +242,19 @@ class ConvolutionKernel {
     return b_.stepped(b_.tile(input, std::move(offset), patch_.extents), patch_.steps);
   }
 
+  static constexpr const char* kPacked = "w_panels";
+  static constexpr int64_t kWholeVectors = 16;  // floats
+  static constexpr int64_t kPackedTerms = 256;  // at most about so many a task
+
   const CpuConvolution& of_;
   const Contraction& c_;
+  const ConvolutionTile& s_;
   PatchShape patch_;
+  TileLine columns_;
   TileCoord here_;
-  int64_t depth_ = 1;  // elements of the blocked axis taken at once
-  int64_t rows_ = 1;   // of a tile's results
+  Index first_panel_ = 0;
+  Index panel_ = 0;
+  int64_t rows_ = 1;  // of a tile's results
   TensorId patch_in_cache_ = -1;
   TensorId w_ = -1;
   std::vector<TensorId> windows_;  // by the places of a pool
@@ -177,7 +266,7 @@ class ConvolutionKernel {
 }  // namespace
 
 void add_cpu_convolution(Family::Programs& out, const CpuConvolution& convolution,
-                         const std::vector<int64_t>& extent) {
-  ConvolutionKernel(convolution, extent).add_to(out);
+                         const ConvolutionTile& tile) {
+  ConvolutionKernel(convolution, tile).add_to(out);
 }
 }  // namespace warploom::kernels

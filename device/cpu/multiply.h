@@ -25,6 +25,17 @@ template <long N, class T> WL_INLINE void load_vectors(vf (&row)[kVectorsOf<N>],
     row[N / kLanes] = load_some(from + (N - rest), 0, rest, 0);
 }
 
+// Rows of b so far apart in memory are on pages of their own, where no processor asks for the next
+// ones by itself.
+inline constexpr long kPagesApart = 2048;  // bytes
+inline constexpr long kRowsAhead = 16;
+
+template <long N, class T> WL_INLINE void prefetch_row(const T* row) {
+  WL_UNROLL
+  for (long i = 0; i < N; i += 64 / static_cast<long>(sizeof(T)))
+    __builtin_prefetch(row + i);
+}
+
 template <bool Fresh, int M, long N, long AM, long AK, long BK, long P, class A, class B>
 WL_INLINE void multiply_here(float* acc, const A* a, const B* b, long k) {
   constexpr int kVectors = kVectorsOf<N>;
@@ -33,6 +44,7 @@ WL_INLINE void multiply_here(float* acc, const A* a, const B* b, long k) {
   for (long p = 0; p < k; ++p) {
     vf row[kVectors];
     load_vectors<N>(row, b + p * BK);
+    if constexpr (BK * sizeof(B) > kPagesApart) prefetch_row<N>(b + (p + kRowsAhead) * BK);
     WL_UNROLL
     for (int i = 0; i < M; ++i) {
       const vf x = splat(load_one(a + i * AM + p * AK));

@@ -240,6 +240,7 @@ TEST(MatmulCpu, AgreesWithTheReference) {
   trials.add(saturating(20, 70, 150));
   trials.add(with_reduced_rows(70, 90, 40, true));
   trials.add(with_reduced_rows(65, 33, 140, false));
+  trials.add(saturating(20, 70, 70));
   EXPECT_GE(trials.run(), 50u);
 }
 

@@ -36,10 +36,13 @@ constexpr int64_t kNear = 512;       // elements between rows that caches and pa
 
 // Cycles of a core in which a register tile takes one term of the sum: two multiply-adds or two
 // loads in each, at least as long as a sum waits for itself, and a share of what a tile begins and
-// ends with.
+// ends with and of loads that come late.
 double cycles_a_term(int64_t rows, int64_t vectors) {
   constexpr double kShare = 0.25;
-  return as_double(std::max({rows * vectors, rows + vectors, int64_t{8}})) / 2 + kShare;
+  constexpr double kLate = 0.05;
+  const int64_t loads = rows + vectors;
+  return as_double(std::max({rows * vectors, loads, int64_t{8}})) / 2 + kShare +
+         kLate * as_double(loads);
 }
 
 Values without_repeats(const Values& values) {
@@ -134,11 +137,26 @@ class Guess {
     const int64_t apart_b = c_.access_b().stride(c_.k[0]);
     if (s.pack_b == PackedBy::nobody && s.step_k <= 0 && apart_b > kNear)
       cycles *= apart_b % kPage == 0 ? 1.6 : 1.15;
+    cycles *= cycles_for_a(s);
     if (s.pack_a != PackedBy::nobody) return cycles;
     const Access& a = c_.access_a();
     const bool folds = a.stride(c_.row) % kPage == 0 && s.tile_m > 8;
     const bool across = a.stride(c_.k[0]) > kNear;
     return cycles * (folds || across ? 1.2 : 1);
+  }
+
+  // What it costs that A comes from afar: its rows of a tile from beyond the nearest cache, where
+  // panels of B go by meanwhile, and those of a task from memory, for each column of tiles.
+  double cycles_for_a(const MatmulCpuConfig& s) const {
+    constexpr int64_t kNearest = 6 << 10;       // elements, half of the nearest cache
+    constexpr int64_t kOfTask = (8 << 20) / 4;  // elements, that a last cache holds of a task's
+    constexpr double kLate = 1.05;
+    const TileLine rows(rows_, s.tile_m, s.tasks_m);
+    const TileLine columns(columns_, s.tile_n, s.tasks_n);
+    const bool goes_by = columns.per_task > 1;
+    double cycles = s.tile_m * s.block_k > kNearest ? kLate : 1;
+    if (goes_by && rows.per_task * s.tile_m * depth_ > kOfTask) cycles *= kLate;
+    return cycles;
   }
 
   const Contraction& c_;

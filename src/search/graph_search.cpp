@@ -309,8 +309,8 @@ RegionSearch* GraphSearch::most_worth(double seconds) {
 }
 
 // The best of each region beside its reference. What is the whole model is judged whole in a fresh
-// process then; the plan of several regions is judged as a whole anyway, and they alone once that is
-// done (prove_regions).
+// process then; the plan of several regions is judged as a whole anyway, and they alone once that
+// is done (prove_regions).
 Status GraphSearch::finish() {
   if (options_.is_interrupted()) return ok();
   const Budget until = budget_.less(delivery_reserve() + whole_reserve());

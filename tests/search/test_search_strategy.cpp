@@ -12,11 +12,13 @@
 #include <vector>
 #include "../graph/builder.h"
 #include "base/dtype.h"
+#include "base/random.h"
 #include "codegen/launch_list.h"
 #include "fake_family.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/family.h"
+#include "kernels/space_walk.h"
 #include "search/search_space.h"
 #include "search/strategy/ranked.h"
 #include "search/strategy/strategy.h"
@@ -164,6 +166,23 @@ TEST(SearchStrategy, TheFallbackComputesWithTheOperandsThemselves) {
   EXPECT_EQ(family(matmul(Dtype::f32, 1024), Track::fp32), "matmul_simt");
   EXPECT_EQ(family(convolution(), Track::fp32), "matmul_simt");
   EXPECT_EQ(family(matmul(Dtype::bf16, 1024), Track::bf16), "matmul_mma");
+}
+
+// An ordinary search begins with it, and may end with it where the time is short.
+TEST(SearchStrategy, WherePredictionsOrderTheFallbackIsOneOfTheBestOfItsFamily) {
+  const SearchSpace space = space_of(convolution(), Track::fp32, "sm_90a");
+  const auto fallback = fallback_of(space);
+  ASSERT_TRUE(fallback);
+  const auto is_its = [&](const auto& one) { return one->name() == fallback->config.family(); };
+  const auto family = std::ranges::find_if(space.families, is_its);
+  const double us = *space.predict(fallback->config);
+  const kernels::SpaceWalk walk(**family);
+  Random random(7);
+  int better = 0;
+  for (int i = 0; i < 40; ++i)
+    if (const auto other = walk.sample(random))
+      better += space.predict(*other).value_or(HUGE_VAL) < us;
+  EXPECT_LE(better, 6);
 }
 
 // The walk goes through a field's values before it changes the next field's, so the best guess may

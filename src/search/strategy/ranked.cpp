@@ -27,9 +27,10 @@ using plan::Limits;
 constexpr size_t kMostEnumerated = 100'000;  // spaces up to this size are gone through whole
 constexpr size_t kSamples = 4'000;           // of larger ones
 
-// A fallback: how many legal configs are looked at where predictions order them (where guesses do:
-// a whole space), and how many of them are predicted and built.
-constexpr size_t kFallbacks = 4'000;
+// A fallback: how many legal configs are predicted where predictions order them (where guesses do a
+// whole space is looked at), how many draws find them, and how many are built at most.
+constexpr size_t kFallbacksPredicted = 48;
+constexpr size_t kFallbacksDrawn = 400;
 constexpr size_t kFallbacksTried = 8;
 
 struct Guessed {
@@ -121,30 +122,47 @@ double predicted(const SearchSpace& space, const KernelConfig& config) {
   return us > 0 ? us : HUGE_VAL;
 }
 
-// Of those that a bounded walk finds the best few, by prediction or else by guess: the first that
-// can be built.
+// Different legal configs at random, the same ones every time.
+std::vector<Guessed> drawn_configs(const kernels::Family& family) {
+  const kernels::SpaceWalk walk(family);
+  Random random(1, "fallback");
+  std::vector<Guessed> found;
+  std::set<std::string> seen;
+  for (size_t i = 0; i < kFallbacksDrawn && found.size() < kFallbacksPredicted; ++i) {
+    const auto config = walk.sample(random);
+    if (config && seen.insert(config->text()).second) found.push_back({0, *config});
+  }
+  if (!found.empty()) return found;
+  walk.all([&](const KernelConfig& config) {
+    found.push_back({0, config});
+    return found.size() < kFallbacksTried;
+  });
+  return found;
+}
+
+// The first that can be built: by prediction of those that are drawn, or by guess of all.
 std::optional<Fallback> best_built(const SearchSpace& space, const kernels::Family& family,
                                    const plan::Limits& limits) {
   std::vector<Guessed> found;
-  const kernels::SpaceWalk walk(family);
-  const size_t most = space.capabilities.gpu ? kFallbacks : kMostEnumerated;
-  walk.all([&](const KernelConfig& config) {
-    found.push_back({family.guess(config), config});
-    return found.size() < most;
-  });
-  std::ranges::stable_sort(found, {}, &Guessed::guess);
-  if (found.size() > kFallbacksTried) found.erase(found.begin() + kFallbacksTried, found.end());
-  if (space.capabilities.gpu && !limits.ended() && !limits.late()) {
-    const auto predict = [&](int64_t i) { found[i].guess = predicted(space, found[i].config); };
+  if (space.capabilities.gpu) {
+    found = drawn_configs(family);
+    const auto predict = [&](int64_t i) {
+      const bool is_over = limits.ended() || limits.late();
+      found[i].guess = is_over ? HUGE_VAL : predicted(space, found[i].config);
+    };
     graph::parallel_for(std::ssize(found), 0, predict);
-    std::ranges::stable_sort(found, {}, &Guessed::guess);
+  } else {
+    kernels::SpaceWalk(family).all([&](const KernelConfig& config) {
+      found.push_back({family.guess(config), config});
+      return found.size() < kMostEnumerated;
+    });
   }
-  for (const Guessed& one : found)
-    if (Result<LaunchList> list = space.build(one.config))
-      return Fallback{one.config, *std::move(list)};
+  std::ranges::stable_sort(found, {}, &Guessed::guess);
+  for (size_t i = 0; i < std::min(found.size(), kFallbacksTried); ++i)
+    if (Result<LaunchList> list = space.build(found[i].config))
+      return Fallback{found[i].config, *std::move(list)};
   return std::nullopt;
 }
-
 }  // namespace
 
 std::optional<Fallback> fallback_within(const SearchSpace& space, const plan::Limits& limits) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 #include "archive/record.h"
 #include "base/error.h"
@@ -127,6 +128,17 @@ Result<std::vector<double>> Archive::seconds(const char* column, const char* tab
   for (const std::string& row : rows)
     out.push_back(std::strtod(row.c_str(), nullptr));
   return out;
+}
+
+Status Archive::add_exchange(const std::string& problem, json exchange) {
+  exchange["problem"] = problem;
+  const std::string sql = "INSERT INTO exchanges (record, asked) VALUES (?, " + kNow + ")";
+  WARPLOOM_CHECK(run(sql, {sealed_text(std::move(exchange))}));
+  return ok();
+}
+
+Result<std::vector<json>> Archive::exchanges(const std::string& problem) {
+  return select<json>("exchanges WHERE problem=? ORDER BY id", {problem});
 }
 
 Result<Moments> Archive::moments(const std::string& problem) {

@@ -79,6 +79,7 @@ struct Candidate {
   nlohmann::json verdict = {};   // the whole verdict
   // What proposals went by: the time before it was measured again as a finalist.
   std::optional<double> screened_us = {};
+  std::string source = {};  // the kernel file, where a model wrote it
 };
 
 struct Run {
@@ -111,7 +112,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Candidate, problem, schedule, fi
                                                 reference_high_us, speedup, speedup_low,
                                                 speedup_high, machine, error, max_error, seed,
                                                 source_hash, environment, built, verdict,
-                                                screened_us)
+                                                screened_us, source)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, reference_us,
                                                 environment, status, candidates, seconds, best,
                                                 known, known_best, budget_seconds)
@@ -149,6 +150,11 @@ class Archive {
   Result<std::vector<Run>> runs(const std::string& problem);
   Result<Moments> moments(const std::string& problem);
 
+  // An exchange with a language model (llm/exchange.h) about a problem, and all of them in their
+  // order.
+  Status add_exchange(const std::string& problem, nlohmann::json exchange);
+  Result<std::vector<nlohmann::json>> exchanges(const std::string& problem);
+
  private:
   // A statement to its end, which is what commits, with `values` in its places: the first column of
   // its rows.
@@ -170,6 +176,7 @@ class Archive {
   Status make_tables() const;
   Status check_version(int64_t version) const;
   Status check_records() const;
+  Status make_exchanges() const;
   // Carries `change` out in one transaction: another process sees all of it or nothing.
   Status in_transaction(const std::function<Status()>& change) const;
   // An older version becomes this one (upgrade.cpp).

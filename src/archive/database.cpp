@@ -253,13 +253,25 @@ Status Archive::set_up() const {
   if (id != kApplicationId) WARPLOOM_CHECK(refuse_foreign(id));
   WARPLOOM_CHECK(
       execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
-  if (id == 0) return make_tables();
+  if (id == 0) {
+    WARPLOOM_CHECK(make_tables());
+    return make_exchanges();
+  }
   WARPLOOM_TRY(const int64_t version, number("PRAGMA user_version"));
   WARPLOOM_CHECK(check_version(version));
   WARPLOOM_TRY(const std::vector<std::string> found, run("PRAGMA integrity_check(1)"));
   if (found.size() != 1 || found[0] != "ok") return damaged(found.empty() ? "no answer" : found[0]);
   WARPLOOM_CHECK(check_records());
-  return version == kVersion ? ok() : upgrade(version);
+  if (version != kVersion) WARPLOOM_CHECK(upgrade(version));
+  return make_exchanges();
+}
+
+// Their table came later than the version, which it does not change.
+Status Archive::make_exchanges() const {
+  WARPLOOM_CHECK(execute(resource("archive/exchanges.sql")));
+  WARPLOOM_TRY(const std::vector<std::string> rows, run("SELECT record FROM exchanges"));
+  if (std::ranges::none_of(rows, is_changed)) return ok();
+  return damaged("a record of exchanges that has changed since it was written");
 }
 
 // That no record has changed since it was written.

@@ -267,6 +267,7 @@ class Declarations {
     }
     for (Kernel& kernel : list_.kernels)
       kernel.source = text;
+    list_.foreign = true;
     return std::move(list_);
   }
 

@@ -98,6 +98,9 @@ struct LaunchList {
   // CPU). Not part of the record.
   double predicted_us = 0;
   SpecialValues special = SpecialValues::exact;
+  // A text of it was not written by this program: it is compiled and judged as a stranger's. Not
+  // part of the record, since a record may be anybody's.
+  bool foreign = false;
 };
 
 // Lays the elements of inputs that kernels want packed, which come row by row, as they want them:

@@ -36,6 +36,7 @@ class Linker {
     out_.arch = list.arch;
     out_.predicted_us += list.predicted_us;
     out_.special = std::max(out_.special, list.special);
+    out_.foreign = out_.foreign || list.foreign;
     for (Kernel kernel : list.kernels) {
       name(kernel);
       for (Argument& argument : kernel.args)

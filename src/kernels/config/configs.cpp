@@ -55,12 +55,18 @@ namespace warploom::kernels {
 #define CONFIG_TABLE "kernels/config/direct.def"
 #include "kernels/config/define_type.inc"
 
+#define CONFIG_NAME WrittenConfig
+#define CONFIG_FAMILY "written"
+#define CONFIG_TABLE "kernels/config/written.def"
+#include "kernels/config/define_type.inc"
+
 std::span<const ConfigType* const> config_types() {
   static const ConfigType* const kTypes[] = {&MatmulWgmmaConfig::type(), &ConvWgmmaConfig::type(),
                                              &Im2winConfig::type(),      &MatmulMmaConfig::type(),
                                              &MatmulSimtConfig::type(),  &MatmulCpuConfig::type(),
                                              &ConvCpuConfig::type(),     &RowwiseConfig::type(),
-                                             &CpuRowwiseConfig::type(),  &DirectConfig::type()};
+                                             &CpuRowwiseConfig::type(),  &DirectConfig::type(),
+                                             &WrittenConfig::type()};
   return kTypes;
 }
 

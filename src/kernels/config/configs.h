@@ -77,6 +77,10 @@ template <> inline constexpr Words kWords<PackedBy> = kPackers;
 #define CONFIG_TABLE "kernels/config/direct.def"
 #include "kernels/config/define_struct.inc"
 
+#define CONFIG_NAME WrittenConfig
+#define CONFIG_TABLE "kernels/config/written.def"
+#include "kernels/config/define_struct.inc"
+
 // Those above, and the one of a family's name; null where there is none.
 std::span<const ConfigType* const> config_types();
 const ConfigType* config_type(std::string_view family);

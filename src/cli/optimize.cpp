@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/rows.h"
 #include "cli/command.h"
+#include "cli/model_flags.h"
 #include "codegen/launch_list.h"
 #include "export/bundle.h"
 #include "export/delivery.h"
@@ -57,6 +58,7 @@ struct Flags {
   std::vector<std::string> constants;
   std::optional<int> candidates;
   bool no_resume = false;
+  ModelFlags writer;
 };
 
 const std::vector<std::string> kStrategies(std::begin(kStrategyNames), std::end(kStrategyNames));
@@ -88,6 +90,7 @@ Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   options.strategy = *row_where<search::Strategy>(kStrategies, flags.strategy);
   options.policy = *row_where<search::PolicyKind>(kPolicies, flags.policy);
   options.max_candidates = flags.candidates.value_or(0);
+  WARPLOOM_CHECK(use_model(flags.writer, options));
   options.resume = !flags.no_resume && !options.exact;
   options.interrupted = &interrupted();
   options.constants = {flags.constants.begin(), flags.constants.end()};
@@ -292,6 +295,7 @@ Command optimize_command() {
       {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
       {"--resume", &search.force_search,
        "search on, even where a search of this budget is done there and would be the answer"}};
+  add_model_flags(command.flags, flags->writer);
   command.action = [flags](const Session& session) { return optimize(*flags, session); };
   return command;
 }

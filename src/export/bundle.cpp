@@ -105,6 +105,6 @@ Result<Delivered> write_bundle(const fs::path& folder, const BundleInfo& info,
                                const LaunchList& list, const graph::Graph& graph,
                                const Until& until) {
   WARPLOOM_TRY(const std::vector<BundleFile> files, bundle_files(info, list, graph));
-  return deliver(folder, files, list.engine, until);
+  return deliver(folder, files, list.engine, until, list.foreign);
 }
 }  // namespace warploom::export_

@@ -39,6 +39,10 @@ constexpr const char* kNotBuilt =
 constexpr const char* kNotRun =
     "the bundle was built, and its check did not end within the budget: `make check` in its folder "
     "runs it";
+constexpr const char* kNotOurs =
+    "kernels that a language model wrote are in this bundle; they were judged shut in, and the "
+    "bundle was neither built nor checked here, which would run them with your rights: read the "
+    "kernel file, then `make check`";
 constexpr int kTries = 8;            // where a compiler crashes now and then
 constexpr size_t kMostWords = 4000;  // of a compiler's, in an error
 
@@ -302,7 +306,7 @@ Result<Delivered> prove(const fs::path& folder, Engine engine, const Until& unti
 }
 
 Result<Delivered> deliver(const fs::path& named, const std::vector<BundleFile>& files,
-                          Engine engine, const Until& until) {
+                          Engine engine, const Until& until, bool foreign) {
   const fs::path folder = resolved(named);
   WARPLOOM_CHECK(may_deliver(folder));
   const fs::path workshop = workshop_of(folder);
@@ -313,7 +317,11 @@ Result<Delivered> deliver(const fs::path& named, const std::vector<BundleFile>& 
     WARPLOOM_CHECK(make_folders(path.parent_path()));
     WARPLOOM_CHECK(write_file(path, file.text));
   }
-  WARPLOOM_TRY(Delivered done, prove(made.path(), engine, until));
+  Delivered done;
+  if (foreign)
+    done.notes.emplace_back(kNotOurs);
+  else
+    WARPLOOM_TRY(done, prove(made.path(), engine, until));
   WARPLOOM_CHECK(may_deliver(folder));  // a user may have been busy there in the meantime
   WARPLOOM_CHECK(put_into_place(made.path(), folder));
   return done;

@@ -9,6 +9,9 @@
 // child process under a clock, and only then the folder takes its place. Where a machine has no
 // make, no nvcc or no GPU for it, `notes` say so.
 //
+// Kernels that this program did not write are judged shut in (verify/cell.h), and the check of a
+// bundle runs them with the user's rights: it is left to the user, who is told so.
+//
 // A clock may end building and running: what was not done by then `notes` say as well, and the
 // bundle is delivered as it is.
 //
@@ -42,7 +45,7 @@ Status may_deliver(const std::filesystem::path& folder);
 using Until = std::optional<std::chrono::steady_clock::time_point>;
 
 Result<Delivered> deliver(const std::filesystem::path& folder, const std::vector<BundleFile>& files,
-                          Engine engine, const Until& until = {});
+                          Engine engine, const Until& until = {}, bool foreign = false);
 
 // The part of it that builds and runs a bundle where it lies. Leaves the folder as it was.
 Result<Delivered> prove(const std::filesystem::path& folder, Engine engine,

@@ -219,6 +219,8 @@ Exchange ReplayedModel::ask(const Question& question, const std::function<bool()
   }
   Exchange out = exchanges_[at];
   out.question = question;
+  // What was wrong with its text is found again.
+  if (out.failure && out.failure->code == ErrorCode::kModelNoSource) out.failure.reset();
   spending_.add(out.usage);
   return out;
 }

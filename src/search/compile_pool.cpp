@@ -88,7 +88,8 @@ CompilePool::Image CompilePool::image_of(const LaunchList& list, double& seconds
     images_.emplace(text, promise.get_future().share());
   }
   const auto start = Clock::now();
-  const runtime::CompileOptions options{.time = limit_, .turns = turns_.get(), .ended = &stopped_};
+  const runtime::CompileOptions options{
+      .time = limit_, .turns = turns_.get(), .ended = &stopped_, .foreign = list.foreign};
   const Result<runtime::Binary> binary = runtime::compile(list, options);
   seconds = std::chrono::duration<double>(Clock::now() - start).count();
   Result<std::string> compiler =

@@ -33,6 +33,7 @@ Status TuningSession::finish(const Slice& slice) {
   for (auto& [text, candidate] : answered_)  // that other flags than before did not lead to
     if (candidate.verdict.accepted) candidates_.push_back(std::move(candidate));
   answered_.clear();
+  end_writer();
   enter("measuring the best few again");
   sort_by_time(candidates_);
   WARPLOOM_CHECK(unless_late(measure_finalists(slice.soft)));
@@ -87,7 +88,8 @@ Status TuningSession::promote(Candidate& candidate, const Slice& slice) {
   Result<LaunchList> list = built(candidate);
   // What an earlier run compiled is cached: by whom, lookup_result() will ask.
   if (list && candidate.compiler.empty() && !task_.recorded)
-    if (const auto binary = runtime::compile(*list)) candidate.compiler = binary->compiler;
+    if (const auto binary = runtime::compile(*list, {.foreign = list->foreign}))
+      candidate.compiler = binary->compiler;
   const double limit_ms =
       std::max(10'000.0, quick_request(options_.budget_seconds, known_us()).candidate_limit_ms);
   verify::Request request = whole_request(slice, limit_ms);
@@ -228,6 +230,7 @@ Result<Outcome> TuningSession::conclude() {
   out.key = archive_.run().problem;
   out.proven = best->promoted;
   out.set_up = set_up_;
+  if (writer_) out.coder = writer_->summary();
   WARPLOOM_TRY(out.list, built(*best));
   return out;
 }

@@ -112,6 +112,7 @@ Status GraphSearch::make_searches(const graph::Graph& given,
       task.space = search_space_of(alone, capabilities, region.constants, options_.exact);
       const auto operators = vendor::operators_of(given, region.graph, region.tensors);
       task.setup.reference = vendor::match_region(region.graph, operators, options_.track);
+      if (options_.has_model()) take_texts(task);
     }
     ++searches_[known->second]->times;
   }

@@ -90,6 +90,9 @@ Status Measurer::measure(Candidate& candidate, Result<LaunchList> list, verify::
   if (list) {
     candidate.list = std::move(*list);
     request.list = candidate.list;
+    // A stranger's text has a process to itself; its time compares with others' by a series.
+    request.foreign = candidate.list.foreign;
+    request.series = candidate.list.foreign;
     WARPLOOM_CHECK(judge(candidate, request));
   } else {
     candidate.verdict = {.error_found = list.error()};

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include "graph/track.h"
+#include "llm/model.h"
 #include "search/budget.h"
 #include "search/coder/coder.h"
 #include "search/policy/policy.h"
@@ -56,6 +58,13 @@ struct Options {
   const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler
   // Of the graph's inputs, those that hold the same in every call, as its initializers do.
   std::set<std::string> constants = {};
+  // A language model that writes kernels beside the strategy (coder/model_writer.h); null: none.
+  std::shared_ptr<llm::Model> model = {};
+  bool replay_model = false;  // instead, the answers that the archive has of each region
+  int64_t answer_tokens = 8192;
+
+  bool has_model() const { return model || replay_model; }
+
   std::function<void(const Progress&)> on_progress = {};
   Budget::Now now = {};  // the budget's clock; nothing: this machine's. For tests
 

@@ -203,6 +203,9 @@ json to_json(const Outcome& outcome) {
     out["undecided_because"] = json::array();
     out["part"] = part;
   }
+  out["coders"] = json::array();
+  for (const Outcome& region : outcome.regions)
+    if (!region.coder.is_null()) out["coders"].push_back(region.coder);
   out["regions"] = json::array();
   int number = 0;
   for (const Outcome& region : outcome.regions)

@@ -48,6 +48,7 @@ struct Outcome {
   bool recalled = false;           // from the archive alone; of several regions all
   kernels::KernelConfig schedule;  // of the only region
   std::string key;                 // of its problem in the archive
+  nlohmann::json coder;            // what a model did (coder/model_writer.h); null: there was none
   std::vector<Outcome>
       regions;      // the different ones, each for itself, in the order of their first kernels
   int times = 1;    // of a region: how often it occurs

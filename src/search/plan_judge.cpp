@@ -31,6 +31,7 @@ Result<verify::Verdict> PlanJudge::judge(const LaunchList& list, const Slice& sl
   }
   verify::Request request = whole_request(slice, kLaunchMs);
   request.list = list;
+  request.foreign = list.foreign;
   WARPLOOM_TRY(verify::Verdict verdict, evaluator_->judge(request));
   seconds_ = std::max(seconds_, budget.spent() - before);
   const Error& why = verdict.error_found;

@@ -1,12 +1,15 @@
 #include "search/task.h"
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include "base/casts.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "kernels/family.h"
+#include "search/coder/written.h"
 #include "target/capabilities.h"
 #include "verify/setup.h"
 
@@ -38,5 +41,10 @@ Task make_task(const kernels::Region& region, const target::Capabilities& capabi
   task.setup.constants = constants;
   task.bound = bound;
   return task;
+}
+
+void take_texts(Task& task) {
+  task.texts = std::make_shared<WrittenTexts>(task.space.region, task.space.capabilities);
+  task.space = with_texts(std::move(task.space), task.texts);
 }
 }  // namespace warploom::search

@@ -2,10 +2,12 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include "base/error.h"
 #include "kernels/family.h"
+#include "search/coder/written.h"
 #include "search/search_space.h"
 #include "target/capabilities.h"
 #include "verify/evaluator.h"
@@ -15,6 +17,8 @@ struct Task {
   SearchSpace space;
   verify::Setup setup;
   verify::Bound bound = {};
+  // Texts that a model writes, where one does; the space builds them (with_texts()).
+  std::shared_ptr<WrittenTexts> texts = {};
   // In the evaluator's place, where verdicts were recorded before: then the seed and they alone
   // decide what is tried, and no clock ends the search, but `max_candidates`. For tests: no command
   // sets it.
@@ -26,4 +30,7 @@ struct Task {
 // `constants`: those of the region's inputs that hold the same in every call.
 Task make_task(const kernels::Region& region, const target::Capabilities& capabilities,
                uint64_t seed, const std::set<std::string>& constants = {});
+
+// From now on its space builds written texts, too.
+void take_texts(Task& task);
 }  // namespace warploom::search

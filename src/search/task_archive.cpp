@@ -27,8 +27,10 @@
 #include "runtime/executor.h"
 #include "runtime/machine.h"
 #include "runtime/noise.h"
+#include "llm/exchange.h"
 #include "search/action/action.h"
 #include "search/candidate.h"
+#include "search/coder/written.h"
 #include "search/compile_pool.h"
 #include "search/options.h"
 #include "search/strategy/strategy.h"
@@ -123,7 +125,7 @@ std::string TaskArchive::key() const {
 
 bool TaskArchive::is_limited() const {
   return options_.max_candidates > 0 || options_.strategy != Strategy::automatic ||
-         task_.recorded != nullptr;
+         task_.recorded != nullptr || options_.has_model();
 }
 
 double TaskArchive::asked_seconds() const {
@@ -156,6 +158,10 @@ std::optional<kernels::KernelConfig> TaskArchive::config_of(const archive::Candi
   if (!raw || !text || raw->family != text->family || raw->fields != text->fields)
     return std::nullopt;
   const auto& families = task_.space.families;
+  if (task_.texts && !row.source.empty()) {
+    const kernels::KernelConfig written = task_.texts->add(row.source);
+    return written.text() == row.schedule ? std::optional(written) : std::nullopt;
+  }
   const auto family = std::ranges::find(families, raw->family, &kernels::Family::name);
   if (family == families.end()) return std::nullopt;
   const auto config = kernels::config_of(*raw, (*family)->type());
@@ -251,7 +257,8 @@ std::optional<Remembered> TaskArchive::remembered(const archive::Candidate& row,
   if (!config) return std::nullopt;
   double us = row.screened_us.value_or(0);
   if (us <= 0 && row.stage != archive::Stage::refused) us = row.median_us.value_or(0);
-  const bool same_program = row.environment.ends_with(stamp_);
+  // A stranger's text is judged anew in every search.
+  const bool same_program = row.environment.ends_with(stamp_) && !is_written(*config);
   Remembered out;
   out.candidate.config = *config;
   out.candidate.verdict.accepted = us > 0;
@@ -314,7 +321,22 @@ Status TaskArchive::record(const Candidate& candidate) {
   row.built = time_of_build();
   row.verdict = verify::to_json(v);
   row.screened_us = known(candidate.screened_us);
+  if (task_.texts) row.source = task_.texts->text_of(candidate.config);
   return archive_->record(row);
+}
+
+Status TaskArchive::record(const llm::Exchange& exchange) {
+  return archive_->add_exchange(run_.problem, llm::to_json(exchange));
+}
+
+Result<std::vector<llm::Exchange>> TaskArchive::exchanges() {
+  std::vector<llm::Exchange> out;
+  WARPLOOM_TRY(const auto rows, archive_->exchanges(run_.problem));
+  for (const nlohmann::json& row : rows) {
+    WARPLOOM_TRY(llm::Exchange one, llm::exchange_from_json(row));
+    out.push_back(std::move(one));
+  }
+  return out;
 }
 
 void TaskArchive::finish(const char* status, double seconds) {

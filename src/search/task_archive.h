@@ -11,6 +11,7 @@
 #include <vector>
 #include "archive/archive.h"
 #include "base/error.h"
+#include "llm/exchange.h"
 #include "search/action/action.h"
 #include "search/candidate.h"
 #include "search/optimize.h"
@@ -42,6 +43,9 @@ class TaskArchive {
   void note_ready(const verify::Ready& ready);
 
   Status record(const Candidate& candidate);
+  // Keeps what was asked of a model, and gives it back.
+  Status record(const llm::Exchange& exchange);
+  Result<std::vector<llm::Exchange>> exchanges();
   // The run's end: done, interrupted or failed.
   void finish(const char* status, double seconds);
 

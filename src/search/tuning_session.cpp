@@ -22,6 +22,7 @@
 #include "search/budget.h"
 #include "search/candidate.h"
 #include "search/coder/coder.h"
+#include "search/coder/written.h"
 #include "search/compile_pool.h"
 #include "search/options.h"
 #include "search/outcome.h"
@@ -147,8 +148,14 @@ Status TuningSession::prepare(const Budget& hard) {
   WARPLOOM_CHECK(archive_.begin(task_.recorded ? archive_.ready() : measurer_.ready()));
   if (!task_.recorded) set_up_ = measurer_.ready().parts;
   stand_by();
+  WARPLOOM_CHECK(start_writer());
+  std::vector<Candidate> banked;
   for (Remembered& one : remembered_) {
     const kernels::KernelConfig config = one.candidate.config;
+    if (is_written(config)) {
+      if (one.candidate.verdict.accepted) banked.push_back(std::move(one.candidate));
+      continue;
+    }
     if (one.same_program) strategy_->skip(config);
     if (one.candidate.verdict.accepted) {
       strategy_->tell({config, true, one.candidate.verdict.median_us});
@@ -157,6 +164,7 @@ Status TuningSession::prepare(const Budget& hard) {
     if (one.best) strategy_->suggest(config);
   }
   remembered_.clear();
+  submit_banked(std::move(banked));
   enter("compiling the first candidates");
   return archive_.start();
 }
@@ -195,7 +203,9 @@ Status TuningSession::search(const Slice& slice) {
   Status done = is_ready ? ok() : prepare(slice.hard);
   while (done && !is_over(slice)) {
     put_ahead();
-    if (measurer_.pending() == 0) break;
+    WARPLOOM_CHECK(ask_writer());
+    const bool is_writing = writer_ && writer_->has_more();
+    if (measurer_.pending() == 0 && !is_writing) break;
     verify::Request request = quick_request(options_.budget_seconds, known_us());
     request.until = slice.hard.until();
     Result<std::optional<Candidate>> judged = measurer_.take(milliseconds(100), request);
@@ -246,12 +256,13 @@ bool TuningSession::is_over(const Slice& slice) const {
 
 bool TuningSession::has_more() const {
   if (from_archive_ || archive_.run().candidates >= most_candidates()) return false;
-  if (exhausted_ && measurer_.pending() == 0) return false;
+  const bool is_writing = writer_ && writer_->has_more();
+  if (exhausted_ && measurer_.pending() == 0 && !is_writing) return false;
   const double floor_us = task_.setup.floor_us;
   if (floor_us > 0 && best_us_ > 0 && best_us_ < kNearFloor * floor_us) return false;
   if (!is_right()) return true;
   const int tried = candidates();
-  return dry_ < std::max(kDry, tried - dry_);
+  return is_writing || dry_ < std::max(kDry, tried - dry_);
 }
 
 // Counted and recorded unless it was so before the search was stopped.
@@ -261,13 +272,15 @@ Status TuningSession::take_verdict(Candidate candidate) {
     ++archive_.run().candidates;
   }
   ++dry_;
+  if (writer_) writer_->tell(candidate);
   const bool accepted = candidate.verdict.accepted;
   const ErrorCode refusal = accepted ? ErrorCode{} : candidate.verdict.error_found.code;
-  strategy_->tell({.config = candidate.config,
-                   .accepted = accepted,
-                   .us = accepted ? candidate.verdict.median_us : 0,
-                   .is_wrong = !accepted && is_wrong(refusal),
-                   .refusal = refusal});
+  if (!is_written(candidate.config))
+    strategy_->tell({.config = candidate.config,
+                     .accepted = accepted,
+                     .us = accepted ? candidate.verdict.median_us : 0,
+                     .is_wrong = !accepted && is_wrong(refusal),
+                     .refusal = refusal});
   exhausted_ = false;  // new results may open new proposals
   if (accepted) accept(std::move(candidate));
   enter("");

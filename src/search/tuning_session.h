@@ -28,6 +28,7 @@
 #include "search/budget.h"
 #include "search/candidate.h"
 #include "search/coder/coder.h"
+#include "search/coder/model_writer.h"
 #include "search/compile_pool.h"
 #include "search/costs.h"
 #include "search/measurer.h"
@@ -108,6 +109,11 @@ class TuningSession {
 
  private:
   Status resume();
+  // tuning_writer.cpp: the model that writes beside the strategy.
+  Status start_writer();
+  void submit_banked(std::vector<Candidate> known);
+  Status ask_writer();
+  void end_writer();
   Status prepare(const Budget& hard);
   StrategyPtr made_strategy() const;
   // Of the process that the best is judged whole in.
@@ -150,6 +156,7 @@ class TuningSession {
   PolicyPtr policy_;
   CoderPtr coder_;
   StrategyPtr strategy_;
+  std::optional<ModelWriter> writer_;
   std::string phase_;
   std::vector<verify::SetUpPart> set_up_;  // of the first evaluator
   std::vector<Candidate> candidates_;      // the fastest accepted ones

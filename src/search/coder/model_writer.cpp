@@ -155,7 +155,9 @@ void ModelWriter::ask() {
   const auto is_ended = [this] {
     return ended_.load() || (setup_.interrupted && setup_.interrupted->load());
   };
-  asked_ = std::async(std::launch::async, [this, is_ended, question = llm::question_of(now)] {
+  llm::Question question = llm::question_of(now);
+  question.most_tokens = setup_.answer_tokens;
+  asked_ = std::async(std::launch::async, [this, is_ended, question = std::move(question)] {
     return setup_.model->ask(question, is_ended);
   });
 }

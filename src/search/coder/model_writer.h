@@ -22,6 +22,7 @@
 // the search goes on without it.
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <future>
 #include <map>
@@ -30,6 +31,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 #include "base/error.h"
 #include "kernels/config/kernel_config.h"
@@ -53,6 +55,7 @@ struct WriterSetup {
   std::shared_ptr<llm::Model> model;
   std::shared_ptr<WrittenTexts> texts;
   const std::atomic<bool>* interrupted = nullptr;
+  int64_t answer_tokens = 8192;
 };
 
 class ModelWriter {

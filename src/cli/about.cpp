@@ -19,6 +19,7 @@
 #include "base/rendered.h"
 #include "cli/command.h"
 #include "codegen/launch_list.h"
+#include "llm/post.h"
 #include "runtime/compilers.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
@@ -157,6 +158,8 @@ std::vector<Finding> examine(bool measure) {
     const std::string file = runtime::Library{row.names()}.name();
     out.push_back({row.name, row.needed_for, found(file, row.remedy)});
   }
+  const std::string curl = llm::check_curl() ? "libcurl.so.4" : "";
+  out.push_back({"libcurl", "asking a language model", found(curl, "install libcurl4")});
   return out;
 }
 

@@ -72,14 +72,17 @@ Result<llm::Allowance> allowance_of(const ModelFlags& flags) {
 
 // Whether any flag beside --coder speaks of a model.
 bool names_model(const ModelFlags& flags) {
-  const bool has_text = !(flags.url + flags.name + flags.key_file + flags.money + flags.price).empty();
+  const bool has_text =
+      !(flags.url + flags.name + flags.key_file + flags.money + flags.price).empty();
   return has_text || flags.budget || flags.answer || flags.rate || flags.replay;
 }
 }  // namespace
 
 void add_model_flags(std::vector<Flag>& flags, ModelFlags& into) {
   const std::vector<Flag> more = {
-      {"--coder", &into.coder, "who writes kernels: rule, or llm for a language model beside it",
+      {"--coder",
+       &into.coder,
+       "who writes kernels: rule, or llm for a language model beside it",
        {"rule", kLlm}},
       {"--llm-url", &into.url, "an OpenAI-compatible endpoint, as http://127.0.0.1:8080/v1"},
       {"--llm-model", &into.name, "the model's name there"},

@@ -12,7 +12,7 @@
 namespace warploom::llm {
 namespace {
 constexpr size_t kMostIdeas = 16;
-constexpr size_t kMostIdea = 200;     // characters
+constexpr size_t kMostIdea = 200;        // characters
 constexpr size_t kMostSource = 1 << 20;  // bytes
 constexpr size_t kMostEdits = 64;
 
@@ -146,7 +146,8 @@ std::optional<size_t> only_place(const std::string& text, const std::string& lin
 Result<std::string> Answer::source_from(const std::string& current) const {
   std::string text = source;
   if (text.empty()) {
-    if (edits.empty()) return fail(no_source("a block ```cpp with a kernel file, or edits", "none"));
+    if (edits.empty())
+      return fail(no_source("a block ```cpp with a kernel file, or edits", "none"));
     text = current;
     if (!text.empty() && !text.ends_with('\n')) text += '\n';
     for (const Edit& edit : edits) {

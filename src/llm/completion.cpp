@@ -27,7 +27,8 @@ Error no_completion(std::string found) {
   Error error{ErrorCode::kModelSchema, "the endpoint's answer is no chat completion"};
   error.expected = "choices[0].message.content, or a stream of choices[0].delta.content";
   error.found = std::move(found);
-  error.remedy = "see whether --llm-url names an OpenAI-compatible endpoint, as http://host:8080/v1";
+  error.remedy =
+      "see whether --llm-url names an OpenAI-compatible endpoint, as http://host:8080/v1";
   return error;
 }
 
@@ -147,8 +148,7 @@ void Completion::take_object(const json& object) {
 
 void Completion::take_choice(const json& choice) {
   const char* const name = is_stream_ ? "delta" : "message";
-  const bool has_message =
-      choice.is_object() && choice.contains(name) && choice[name].is_object();
+  const bool has_message = choice.is_object() && choice.contains(name) && choice[name].is_object();
   if (!has_message) {
     failed_ = no_completion(beginning(choice.dump()));
     return;

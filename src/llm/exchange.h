@@ -26,8 +26,8 @@ struct Message {
 
 struct Question {
   std::vector<Message> messages;
-  std::string purpose = {};        // in words, for who reads the transcript
-  int64_t most_tokens = 8'192;     // of the answer
+  std::string purpose = {};     // in words, for who reads the transcript
+  int64_t most_tokens = 8'192;  // of the answer
   size_t bytes() const;
 };
 
@@ -35,12 +35,12 @@ struct Exchange {
   std::string model;
   std::string endpoint;  // scheme, host and path
   Question question;
-  std::string answer;              // what came of it before it failed, too
+  std::string answer;  // what came of it before it failed, too
   std::optional<Error> failure = {};
   Usage usage = {};
   double money = 0;
   double seconds = 0;
-  int tries = 0;      // requests that were sent
+  int tries = 0;          // requests that were sent
   std::string made = {};  // the candidate that came of it: its config's text; "": none
 };
 

@@ -113,8 +113,7 @@ std::string place_of(const std::string& url) {
   return url.substr(0, url.find_first_of("?#"));
 }
 
-Result<std::shared_ptr<ChatModel>> ChatModel::open(Endpoint endpoint,
-                                                   const Allowance& allowance) {
+Result<std::shared_ptr<ChatModel>> ChatModel::open(Endpoint endpoint, const Allowance& allowance) {
   const std::string& url = endpoint.url;
   if (!url.starts_with("http://") && !url.starts_with("https://"))
     return fail(bad_url(url, "another scheme"));

@@ -49,7 +49,7 @@ struct Endpoint {
   double seconds = 600;
   size_t most_bytes = 4 << 20;  // of an answer
   int most_tries = 5;
-  double pause_seconds = 0.5;       // before the second try; each is twice as long
+  double pause_seconds = 0.5;  // before the second try; each is twice as long
   double most_pause_seconds = 60;
 };
 

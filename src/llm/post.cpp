@@ -38,7 +38,9 @@ enum Option : int {
   kProtocols = 181,
   kPostFieldSizeLarge = 30120,
 };
+
 enum Code : int { kFine = 0, kTimedOut = 28 };
+
 constexpr long kHttpAndHttps = 3;
 constexpr int kResponseCode = 0x200002;
 constexpr long kEverything = 3;
@@ -90,8 +92,8 @@ size_t take_header(const char* bytes, size_t size, size_t count, void* data) {
   auto& transfer = *static_cast<Transfer*>(data);
   const std::string_view line(bytes, size * count);
   const auto same = [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); };
-  const bool is_it = line.size() > kName.size() &&
-                     std::ranges::equal(kName, line.substr(0, kName.size()), same);
+  const bool is_it =
+      line.size() > kName.size() && std::ranges::equal(kName, line.substr(0, kName.size()), same);
   if (is_it) {
     const std::string value(line.substr(kName.size()));
     char* end = nullptr;

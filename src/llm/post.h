@@ -12,8 +12,6 @@
 //
 // Times are seconds. Errors: no-curl; model-unreachable (no such host, refused, a broken
 // connection, TLS); model-timeout; model-too-large; interrupted, where `is_ended` said so.
-//
-// Within the room only.
 #pragma once
 #include <cstddef>
 #include <functional>

@@ -50,7 +50,6 @@ class Spending {
   double money_of(const Usage& usage) const;
 
  private:
-
   const Allowance allowance_;
   mutable std::mutex mutex_;
   Usage spent_;

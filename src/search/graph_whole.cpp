@@ -116,11 +116,10 @@ void GraphSearch::compile_as_one(const LaunchList& list) const {
   const auto waited = std::chrono::duration_cast<milliseconds>(Budget::Clock::now() - before);
   const milliseconds limit = milliseconds(static_cast<int>(250 * left)) - waited / 4;
   if (limit.count() > 0)
-    (void)runtime::compile(list,
-                           {.time = limit,
-                            .turns = turns_.get(),
-                            .ended = options_.interrupted,
-                            .foreign = list.foreign});
+    (void)runtime::compile(list, {.time = limit,
+                                  .turns = turns_.get(),
+                                  .ended = options_.interrupted,
+                                  .foreign = list.foreign});
   turns_->release();
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
@@ -290,6 +291,18 @@ std::string machine_words(const json& outcome) {
   if (machine == outcome.end() || !machine->is_object()) return "not known";
   return text(*machine, "text");
 }
+
+// What a model did in each region's search, a line each.
+std::string coder_words(const json& coder) {
+  const int64_t tokens = coder.value("tokens", int64_t{0});
+  std::string words = fmt::format("{}: {} questions, {}{} tokens, {} texts, {} of them right",
+                                  text(coder, "model"), coder.value("exchanges", 0),
+                                  coder.value("tokens_estimated", false) ? "about " : "", tokens,
+                                  coder.value("texts", 0), coder.value("right", 0));
+  if (const std::string why = text(coder, "stopped"); !why.empty())
+    words += "; ended: " + printable(why);
+  return words;
+}
 }  // namespace
 
 std::string headline(const json& outcome) {
@@ -317,6 +330,9 @@ json with_words(json outcome) {
   words["error"] = error_words(outcome);
   words["prepare"] = prepare_words(outcome);
   words["check"] = "";
+  words["coders"] = json::array();
+  for (const json& coder : list(outcome, "coders"))
+    words["coders"].push_back(coder_words(coder));
   words["network"] = is_network(outcome);
   words["regions"] = json::array();
   words["sum"] = "";

@@ -113,6 +113,7 @@ class TuningSession {
   Status start_writer();
   void submit_banked(std::vector<Candidate> known);
   Status ask_writer();
+  void suggest_actions();
   void end_writer();
   Status prepare(const Budget& hard);
   StrategyPtr made_strategy() const;
@@ -157,6 +158,7 @@ class TuningSession {
   CoderPtr coder_;
   StrategyPtr strategy_;
   std::optional<ModelWriter> writer_;
+  kernels::KernelConfig suggested_for_;  // whose actions the writer knows
   std::string phase_;
   std::vector<verify::SetUpPart> set_up_;  // of the first evaluator
   std::vector<Candidate> candidates_;      // the fastest accepted ones

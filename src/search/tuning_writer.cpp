@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -12,8 +13,13 @@
 #include "base/rendered.h"
 #include "llm/exchange.h"
 #include "llm/model.h"
+#include "search/action/action.h"
+#include "search/action/actions_of.h"
 #include "search/candidate.h"
 #include "search/coder/model_writer.h"
+#include "search/coder/written.h"
+#include "search/policy/analytic.h"
+#include "search/policy/state.h"
 #include "search/tuning_session.h"
 
 namespace warploom::search {
@@ -53,6 +59,7 @@ Status TuningSession::ask_writer() {
   if (!writer_) return ok();
   const bool is_full = put_ >= most_candidates();
   if (is_full) writer_->stop();
+  suggest_actions();
   std::optional<Written> written = writer_->take();
   const std::vector<llm::Exchange> exchanges = writer_->take_exchanges();
   if (!options_.replay_model)
@@ -60,11 +67,38 @@ Status TuningSession::ask_writer() {
       WARPLOOM_CHECK(archive_.record(exchange));
   if (written) {
     ++put_;
-    measurer_.submit({.config = written->config, .parents = std::move(written->parents)});
+    measurer_.submit({.config = written->config,
+                      .parents = std::move(written->parents),
+                      .action = idea_of(written->sentence)});
   }
   const bool is_idle = measurer_.pending() == 0 && writer_->has_more();
   if (is_idle) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   return ok();
+}
+
+// What the policy holds for the most promising changes of the best config, where that is new.
+void TuningSession::suggest_actions() {
+  constexpr size_t kSuggested = 6;
+  const auto is_usable = [](const Candidate& one) {
+    return one.verdict.accepted && !is_written(one.config);
+  };
+  const Candidate* best = nullptr;
+  for (const Candidate& one : candidates_)
+    if (is_usable(one) && (!best || one.verdict.median_us < best->verdict.median_us)) best = &one;
+  if (!best || best->config == suggested_for_) return;
+  suggested_for_ = best->config;
+  const RegionFacts facts = facts_of(task_.space);
+  const double us = best->verdict.median_us;
+  const State state{&task_.space, &facts, best->config, us, us};
+  const std::vector<Action> legal = actions_of(task_.space, best->config).legal;
+  const std::vector<double> weights = AnalyticPolicy().weights(state, legal);
+  std::vector<size_t> order(legal.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return -weights[i]; });
+  std::vector<std::string> sentences;
+  for (const size_t i : order)
+    if (sentences.size() < kSuggested) sentences.push_back(legal[i].sentence);
+  writer_->suggest(std::move(sentences));
 }
 
 void TuningSession::end_writer() {

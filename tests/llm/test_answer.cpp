@@ -88,14 +88,13 @@ TEST(Answers, ThoughtsAreNoAnswer) {
 }
 
 TEST(Answers, EditsChangeTheSource) {
-  const Answer answer = read_answer(
-      "<<<<<<< SEARCH\nint b;\n=======\nint c;\nint d;\n>>>>>>> REPLACE\n");
+  const Answer answer =
+      read_answer("<<<<<<< SEARCH\nint b;\n=======\nint c;\nint d;\n>>>>>>> REPLACE\n");
   EXPECT_EQ(answer.source_from("int a;\nint b;").value(), "int a;\nint c;\nint d;\n");
 }
 
 TEST(Answers, EditsWithoutOnePlaceAreNone) {
-  const Answer answer =
-      read_answer("<<<<<<< SEARCH\nint b;\n=======\nint c;\n>>>>>>> REPLACE\n");
+  const Answer answer = read_answer("<<<<<<< SEARCH\nint b;\n=======\nint c;\n>>>>>>> REPLACE\n");
   for (const char* current : {"int a;\n", "int b;\nint b;\n", ""}) {
     const auto text = answer.source_from(current);
     ASSERT_FALSE(text) << current;

@@ -218,8 +218,8 @@ TEST(ChatModel, TheQueryOfAUrlIsSentAndNotKept) {
 }
 
 TEST(ChatModel, AUrlThatIsNoneIsRefused) {
-  for (const char* url : {"127.0.0.1:8080", "file:///etc/passwd", "http://me:pw@host/v1",
-                          "http://host/v 1"}) {
+  for (const char* url :
+       {"127.0.0.1:8080", "file:///etc/passwd", "http://me:pw@host/v1", "http://host/v 1"}) {
     const Exchange exchange = asked(at(url));
     EXPECT_EQ(code_of(exchange), ErrorCode::kUsage) << url;
     EXPECT_EQ(describe(*exchange.failure).find("pw"), std::string::npos);

@@ -77,8 +77,7 @@ class ModelWriterTest : public testing::Test {
     take_texts(task);
     with.budget_seconds = 60;
     with.archive = folder_->path() / "archive.sqlite";
-    if (!with.replay_model)
-      WARPLOOM_TRY(with.model, llm::ChatModel::open(impatient(url), {}));
+    if (!with.replay_model) WARPLOOM_TRY(with.model, llm::ChatModel::open(impatient(url), {}));
     return tune(task, with);
   }
 
@@ -234,10 +233,14 @@ TEST_F(ModelWriterTest, TheSearchGoesOnWhateverTheEndpointDoes) {
   Scripted bytes = streamed("abc");
   bytes.body.replace(bytes.body.find("abc"), 1, "\xff");
   const std::vector<std::pair<Scripted, std::string>> all = {
-      {slow, "model-timeout"},         {refusal(429), "model-busy"},
-      {refusal(500), "model-busy"},    {{.body = "{\"a\": 1}"}, "model-schema"},
-      {cut, "model-truncated"},        {flood, "model-too-large"},
-      {bytes, "model-schema"},         {refusal(401), "model-refused"},
+      {slow, "model-timeout"},
+      {refusal(429), "model-busy"},
+      {refusal(500), "model-busy"},
+      {{.body = "{\"a\": 1}"}, "model-schema"},
+      {cut, "model-truncated"},
+      {flood, "model-too-large"},
+      {bytes, "model-schema"},
+      {refusal(401), "model-refused"},
       {streamed("I won't."), "model-no-source"}};
   for (const auto& [answer, code] : all) {
     folder_.emplace("writer-archive");

@@ -25,11 +25,11 @@ namespace warploom {
 // One answer.
 struct Scripted {
   int status = 200;
-  std::string headers = "";        // more of them, each with its line end
+  std::string headers = "";  // more of them, each with its line end
   std::string body = "";
-  double wait_seconds = 0;         // before it says anything
-  size_t filler = 0;               // bytes sent behind the body
-  bool drops = false;              // closes the connection without a word
+  double wait_seconds = 0;  // before it says anything
+  size_t filler = 0;        // bytes sent behind the body
+  bool drops = false;       // closes the connection without a word
 };
 
 // An event stream of the text, in pieces of `piece` bytes, with the usage at its end.
@@ -46,8 +46,8 @@ inline Scripted streamed(const std::string& text, size_t piece = 7) {
     at = end;
   }
   event({{"choices", {{{"index", 0}, {"delta", json::object()}, {"finish_reason", "stop"}}}}});
-  event({{"choices", json::array()},
-         {"usage", {{"prompt_tokens", 100}, {"completion_tokens", 50}}}});
+  event(
+      {{"choices", json::array()}, {"usage", {{"prompt_tokens", 100}, {"completion_tokens", 50}}}});
   out.body += "data: [DONE]\n\n";
   return out;
 }
@@ -77,10 +77,9 @@ class ScriptedEndpoint {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof(address);
-    const bool listens =
-        ::bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-        ::listen(socket_, 16) == 0 &&
-        ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+    const bool listens = ::bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                         ::listen(socket_, 16) == 0 &&
+                         ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0;
     if (!listens) std::abort();
     port_ = ::ntohs(address.sin_port);
     thread_ = std::thread([this] { serve(); });

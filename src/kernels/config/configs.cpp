@@ -61,12 +61,11 @@ namespace warploom::kernels {
 #include "kernels/config/define_type.inc"
 
 std::span<const ConfigType* const> config_types() {
-  static const ConfigType* const kTypes[] = {&MatmulWgmmaConfig::type(), &ConvWgmmaConfig::type(),
-                                             &Im2winConfig::type(),      &MatmulMmaConfig::type(),
-                                             &MatmulSimtConfig::type(),  &MatmulCpuConfig::type(),
-                                             &ConvCpuConfig::type(),     &RowwiseConfig::type(),
-                                             &CpuRowwiseConfig::type(),  &DirectConfig::type(),
-                                             &WrittenConfig::type()};
+  static const ConfigType* const kTypes[] = {
+      &MatmulWgmmaConfig::type(), &ConvWgmmaConfig::type(),  &Im2winConfig::type(),
+      &MatmulMmaConfig::type(),   &MatmulSimtConfig::type(), &MatmulCpuConfig::type(),
+      &ConvCpuConfig::type(),     &RowwiseConfig::type(),    &CpuRowwiseConfig::type(),
+      &DirectConfig::type(),      &WrittenConfig::type()};
   return kTypes;
 }
 

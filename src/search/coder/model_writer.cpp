@@ -33,7 +33,7 @@ constexpr int kMostMends = 2;
 constexpr int kMostFailures = 3;
 constexpr int kMostDry = 8;
 constexpr size_t kBanked = 4;
-constexpr size_t kTried = 6;       // verdicts in a question
+constexpr size_t kTried = 6;        // verdicts in a question
 constexpr size_t kSuggestions = 6;  // ideas in a question
 constexpr size_t kMostIdeas = 64;
 

@@ -69,6 +69,7 @@ class ModelWriter {
   void tell(const Candidate& candidate);
   // Changes that the search's own rules hold for promising, in words, best first.
   void suggest(std::vector<std::string> sentences);
+
   void set_reference(std::string words) { reference_ = std::move(words); }
 
   // A text that has come, at most one; asks the next question where none is open.
@@ -126,8 +127,8 @@ class ModelWriter {
   std::set<std::string> taken_ideas_;
   std::vector<llm::TriedRow> tried_;
   std::vector<llm::Exchange> exchanges_;
-  std::set<std::string> written_;         // texts of configs
-  std::map<std::string, int> failed_;     // by code
+  std::set<std::string> written_;      // texts of configs
+  std::map<std::string, int> failed_;  // by code
   std::string reference_;
   double best_us_ = 0;
   int asked_count_ = 0;

@@ -47,9 +47,8 @@ std::string declaration_of(const Kernel& kernel, bool gpu, const auto& alias) {
   for (const Argument& argument : kernel.args)
     if (argument.zeroed) zeroed.push_back(alias(argument.buffer));
   const auto name = [&](const Argument& argument) { return alias(argument.buffer); };
-  std::string line =
-      fmt::format("// warploom: kernel {} grid={},{},{}", kernel.name, kernel.grid[0],
-                  kernel.grid[1], kernel.grid[2]);
+  std::string line = fmt::format("// warploom: kernel {} grid={},{},{}", kernel.name,
+                                 kernel.grid[0], kernel.grid[1], kernel.grid[2]);
   if (gpu) line += fmt::format(" threads={}", kernel.threads);
   if (kernel.shared_bytes > 0) line += fmt::format(" shared={}", kernel.shared_bytes);
   line += " args=" + listed(kernel.args, name, ",");
@@ -72,8 +71,7 @@ bool is_written(const KernelConfig& config) {
   return config.type() == &WrittenConfig::type();
 }
 
-WrittenTexts::WrittenTexts(const kernels::Region& region,
-                           const target::Capabilities& capabilities)
+WrittenTexts::WrittenTexts(const kernels::Region& region, const target::Capabilities& capabilities)
     : problem_{capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch} {
   std::set<std::string> taken;
   for (const graph::Tensor& tensor : region.graph.tensors)
@@ -147,7 +145,8 @@ std::string WrittenTexts::file_of(const LaunchList& list) const {
   for (const BufferSpec& space : list.workspaces) {
     if (!is_plain(space.name)) return "";
     std::string shape = graph::to_text(graph::Shape(space.shape));
-    head += fmt::format("// warploom: workspace {} {}{}\n", space.name, name_of(space.dtype), shape);
+    head +=
+        fmt::format("// warploom: workspace {} {}{}\n", space.name, name_of(space.dtype), shape);
   }
   const auto alias = [&](const std::string& name) { return alias_of(name); };
   for (const Kernel& kernel : list.kernels) {

@@ -177,7 +177,7 @@ Result<Reply> Completion::finish() {
       take_object(object);
   }
   if (failed_) return fail(*failed_);
-  if (finish_reason_ == "length") return fail(truncated("as many tokens as an answer may have"));
+  if (met_limit()) return fail(truncated("as many tokens as an answer may have"));
   const bool is_complete = !is_stream_ || is_done_ || !finish_reason_.empty();
   if (!is_complete) return fail(truncated("a stream without [DONE]"));
   return reply_;

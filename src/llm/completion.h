@@ -41,6 +41,9 @@ class Completion {
   void put(std::string_view bytes);
   Result<Reply> finish();
 
+  // Whether it has as many tokens as an answer may have, which truncates it.
+  bool met_limit() const { return finish_reason_ == "length"; }
+
   // What has come of the answer so far, for estimates; thoughts that are not part of it too.
   size_t bytes() const { return reply_.text.size() + thought_bytes_; }
 

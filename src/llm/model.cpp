@@ -109,10 +109,6 @@ bool is_hopeless(ErrorCode code) {
   return contains(kHopeless, code);
 }
 
-std::string place_of(const std::string& url) {
-  return url.substr(0, url.find_first_of("?#"));
-}
-
 Result<std::shared_ptr<ChatModel>> ChatModel::open(Endpoint endpoint, const Allowance& allowance) {
   const std::string& url = endpoint.url;
   if (!url.starts_with("http://") && !url.starts_with("https://"))
@@ -162,6 +158,7 @@ ChatModel::Tried ChatModel::ask_once(const Question& question,
   Result<Reply> reply = completion.finish();
   if (!reply) {
     out.failure = reply.error();
+    out.met_limit = completion.met_limit();
     if (out.failure->place.empty()) out.failure->place = place_of(endpoint_.url);
     return out;
   }
@@ -193,7 +190,7 @@ Exchange ChatModel::ask(const Question& question, const std::function<bool()>& i
     out.usage.is_estimated = out.usage.is_estimated || tried.usage.is_estimated;
     out.failure = std::move(tried.failure);
     out.answer = key.scrubbed(std::move(tried.reply.text));
-    const bool again = out.failure && is_passing(out.failure->code);
+    const bool again = out.failure && is_passing(out.failure->code) && !tried.met_limit;
     if (!again || out.tries >= endpoint_.most_tries) break;
     const double wait = std::max(pause, tried.retry_after);
     pause *= 2;
@@ -220,7 +217,6 @@ Exchange ReplayedModel::ask(const Question& question, const std::function<bool()
   out.question = question;
   // What was wrong with its text is found again.
   if (out.failure && out.failure->code == ErrorCode::kModelNoSource) out.failure.reset();
-  spending_.add(out.usage);
   return out;
 }
 }  // namespace warploom::llm

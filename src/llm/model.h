@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 #include "base/error.h"
@@ -32,8 +33,6 @@ class Model {
   // Ends early, with interrupted, once `is_ended` says so.
   virtual Exchange ask(const Question& question, const std::function<bool()>& is_ended) = 0;
   virtual std::string name() const = 0;
-
-  virtual const Spending& spending() const = 0;
 };
 
 // Whether asking again is of no use, whatever is asked.
@@ -62,8 +61,6 @@ class ChatModel : public Model {
 
   std::string name() const override { return endpoint_.name; }
 
-  const Spending& spending() const override { return spending_; }
-
  private:
   // One request: its answer, and how long the server asks to wait where it did not answer.
   struct Tried {
@@ -71,6 +68,7 @@ class ChatModel : public Model {
     Usage usage;
     std::optional<Error> failure;
     double retry_after = -1;
+    bool met_limit = false;  // of tokens: it would again
   };
 
   ChatModel(Endpoint endpoint, const Allowance& allowance)
@@ -91,14 +89,8 @@ class ReplayedModel : public Model {
 
   std::string name() const override { return exchanges_.empty() ? "" : exchanges_[0].model; }
 
-  const Spending& spending() const override { return spending_; }
-
  private:
   std::vector<Exchange> exchanges_;
   std::atomic<size_t> next_ = 0;
-  Spending spending_;
 };
-
-// The URL without its query and fragment.
-std::string place_of(const std::string& url);
 }  // namespace warploom::llm

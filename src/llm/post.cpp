@@ -1,5 +1,7 @@
 #include "llm/post.h"
 #include <fmt/format.h>
+#include <signal.h>
+#include <time.h>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -122,12 +124,13 @@ bool is_loopback(std::string_view url) {
 
 Error failure_of(int code, const Transfer& transfer, const char* words) {
   const Post& request = *transfer.request;
+  const std::string place = place_of(request.url);
   if (transfer.is_ended)
-    return {ErrorCode::kInterrupted, "interrupted while a model was asked", request.url};
+    return {ErrorCode::kInterrupted, "interrupted while a model was asked", place};
   Error error{ErrorCode::kModelUnreachable, "the model's endpoint could not be reached"};
-  error.place = request.url;
+  error.place = place;
   error.found = *words != '\0' ? std::string(words) : std::string(curl().words_of(code));
-  error.remedy = "see whether the server runs at that address: curl -v " + request.url;
+  error.remedy = "see whether the server runs at that address: curl -v " + place;
   if (transfer.is_too_large) {
     error.code = ErrorCode::kModelTooLarge;
     error.message = "the model's answer is too large";
@@ -143,6 +146,30 @@ Error failure_of(int code, const Transfer& transfer, const char* words) {
   }
   return error;
 }
+
+// TLS may write to a connection that is gone: without SIGPIPE for this thread, and without one left
+// behind.
+class WithoutPipeSignals {
+ public:
+  WithoutPipeSignals() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+
+  ~WithoutPipeSignals() {
+    const timespec at_once{};
+    if (::sigismember(&before_, SIGPIPE) == 0) ::sigtimedwait(&pipe_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+  WithoutPipeSignals(const WithoutPipeSignals&) = delete;
+  WithoutPipeSignals& operator=(const WithoutPipeSignals&) = delete;
+
+ private:
+  sigset_t pipe_{};
+  sigset_t before_{};
+};
 
 long milliseconds(double seconds) {
   return std::max(1L, static_cast<long>(1e3 * seconds));
@@ -174,6 +201,10 @@ void set_options(void* handle, const Post& request, Transfer& transfer, void* he
 }
 }  // namespace
 
+std::string place_of(const std::string& url) {
+  return url.substr(0, url.find_first_of("?#"));
+}
+
 Status check_curl() {
   if (curl().ready) return ok();
   const runtime::Library& library = curl().library;
@@ -196,6 +227,7 @@ Result<Posted> post(const Post& request) {
   std::array<char, kErrorBytes> words{};
   Transfer transfer{.request = &request};
   set_options(handle.get(), request, transfer, headers.get(), words.data());
+  const WithoutPipeSignals quiet;
   const int code = api.perform(handle.get());
   if (code != kFine) return fail(failure_of(code, transfer, words.data()));
   long status = 0;

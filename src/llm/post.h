@@ -38,6 +38,9 @@ struct Posted {
   double retry_after = -1;  // seconds that the server asks to wait; -1: it does not say
 };
 
+// The URL without its query and fragment, for messages.
+std::string place_of(const std::string& url);
+
 // Why libcurl cannot be used, or ok.
 Status check_curl();
 Result<Posted> post(const Post& request);

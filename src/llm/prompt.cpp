@@ -69,19 +69,21 @@ Question question_of(const KernelPrompt& prompt) {
                  {"tried", json::array()},
                  {"has_ideas", !prompt.ideas.empty()},
                  {"ideas", json::array()},
+                 {"idea", line_of(prompt.idea)},
                  {"task", line_of(prompt.task)}};
   for (const TriedRow& row : prompt.tried)
     record["tried"].push_back(
         {{"sentence", line_of(row.sentence)}, {"verdict", line_of(row.verdict)}});
   for (const std::string& idea : prompt.ideas)
     record["ideas"].push_back(line_of(idea));
-  for (const char* optional : {"bound", "reference", "source", "standing"})
+  for (const char* optional : {"bound", "reference", "source", "standing", "idea"})
     if (record[optional].get_ref<const std::string&>().empty()) record[optional] = false;
   record["fence"] = fence_for(record.dump(-1, ' ', false, json::error_handler_t::replace));
   Question out;
   out.messages = {{"system", rendered(resource("llm/system.txt"), record)},
                   {"user", rendered(resource("llm/question.txt"), record)}};
   out.purpose = prompt.task;
+  if (!prompt.idea.empty()) out.purpose += " " + line_of(prompt.idea);
   return out;
 }
 }  // namespace warploom::llm

@@ -45,7 +45,8 @@ struct KernelPrompt {
   std::string standing = {};   // its time, or why it was refused
   std::vector<TriedRow> tried = {};
   std::vector<std::string> ideas = {};
-  std::string task;  // what to do now, the action in words
+  std::string idea = {};  // to carry out, in words
+  std::string task;       // what to do now
 };
 
 Question question_of(const KernelPrompt& prompt);

@@ -230,7 +230,7 @@ Result<Outcome> TuningSession::conclude() {
   out.key = archive_.run().problem;
   out.proven = best->promoted;
   out.set_up = set_up_;
-  if (writer_) out.coder = writer_->summary();
+  out.coder = writer_summary();
   WARPLOOM_TRY(out.list, built(*best));
   return out;
 }

@@ -19,6 +19,7 @@
 // alone; where nothing is, the session is late().
 #pragma once
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -113,7 +114,9 @@ class TuningSession {
   Status start_writer();
   void submit_banked(std::vector<Candidate> known);
   Status ask_writer();
+  Status record_exchanges();
   void suggest_actions();
+  nlohmann::json writer_summary();
   void end_writer();
   Status prepare(const Budget& hard);
   StrategyPtr made_strategy() const;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -57,14 +58,14 @@ void TuningSession::submit_banked(std::vector<Candidate> known) {
 // Takes what has come and asks for more; waits a little where nothing else is at work.
 Status TuningSession::ask_writer() {
   if (!writer_) return ok();
+  // It has more to say of a source that is right than of none.
+  const bool is_first_out = candidates() == 0 && measurer_.pending() > 0;
+  if (is_first_out) return ok();
   const bool is_full = put_ >= most_candidates();
   if (is_full) writer_->stop();
   suggest_actions();
   std::optional<Written> written = writer_->take();
-  const std::vector<llm::Exchange> exchanges = writer_->take_exchanges();
-  if (!options_.replay_model)
-    for (const llm::Exchange& exchange : exchanges)
-      WARPLOOM_CHECK(archive_.record(exchange));
+  WARPLOOM_CHECK(record_exchanges());
   if (written) {
     ++put_;
     measurer_.submit({.config = written->config,
@@ -73,6 +74,14 @@ Status TuningSession::ask_writer() {
   }
   const bool is_idle = measurer_.pending() == 0 && writer_->has_more();
   if (is_idle) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return ok();
+}
+
+Status TuningSession::record_exchanges() {
+  const std::vector<llm::Exchange> exchanges = writer_->take_exchanges();
+  if (options_.replay_model) return ok();
+  for (const llm::Exchange& exchange : exchanges)
+    WARPLOOM_CHECK(archive_.record(exchange));
   return ok();
 }
 
@@ -103,5 +112,13 @@ void TuningSession::suggest_actions() {
 
 void TuningSession::end_writer() {
   if (writer_) writer_->stop();
+}
+
+// The question that was open when the search ended is kept as well, once it has ended.
+nlohmann::json TuningSession::writer_summary() {
+  if (!writer_) return nullptr;
+  (void)writer_->take();
+  (void)record_exchanges();  // the outcome is worth more than this row
+  return writer_->summary();
 }
 }  // namespace warploom::search

@@ -193,7 +193,8 @@ TEST_F(ModelWriterTest, TheBestSourceIsShownAndCanBeEdited) {
   EXPECT_NE(row->source.find("// edited"), std::string::npos);
   EXPECT_EQ(row->error_code, "");
   EXPECT_EQ(row->parents, std::vector<std::string>{"fake body=0 variant=0"});
-  EXPECT_NE(questions_[1].find("by this idea: wider rows"), std::string::npos);
+  EXPECT_NE(questions_[1].find(" idea\nwider rows\n"), std::string::npos);
+  EXPECT_NE(questions_[1].find("by the idea above"), std::string::npos);
 }
 
 TEST_F(ModelWriterTest, ASourceThatSpeaksToTheModelStaysData) {

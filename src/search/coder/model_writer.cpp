@@ -194,15 +194,15 @@ std::string ModelWriter::choose_task(llm::KernelPrompt& prompt) {
   mends_ = 0;
   const size_t shown = std::min(suggested_.size(), kSuggestions);
   prompt.ideas.assign(suggested_.begin(), suggested_.begin() + static_cast<ptrdiff_t>(shown));
+  if (asked_count_ > 0) prompt.idea = next_idea();
   if (bank_.empty()) return "Write a kernel file that is right, and as fast as you can make it.";
   const size_t second = bank_.size() > 1 && turn_++ % 2 == 1 ? 1 : 0;
   const Banked& base = bank_[second];
   prompt.source = base.source;
   prompt.standing = fmt::format("right, {}", time_text(base.us));
   shown_parents_ = {base.config};
-  const std::string idea = next_idea();
-  if (idea.empty()) return "Make the current source faster, or write another that is faster.";
-  return "Make the current source faster by this idea: " + idea;
+  if (prompt.idea.empty()) return "Make the current source faster, or write another that is.";
+  return "Make the current source faster by the idea above, or write another that is.";
 }
 
 // The model's own first, each once.
@@ -220,6 +220,10 @@ std::string ModelWriter::next_idea() {
 std::optional<Written> ModelWriter::read(llm::Exchange exchange) {
   std::optional<Error> failure = exchange.failure;
   std::optional<Written> out;
+  spent_.prompt += exchange.usage.prompt;
+  spent_.answer += exchange.usage.answer;
+  spent_.is_estimated = spent_.is_estimated || exchange.usage.is_estimated;
+  money_ += exchange.money;
   const llm::Answer answer = llm::read_answer(exchange.answer);
   if (!failure) {
     for (const std::string& idea : answer.ideas)
@@ -260,8 +264,6 @@ void ModelWriter::fail(const Error& error) {
 }
 
 json ModelWriter::summary() const {
-  const llm::Spending& spending = setup_.model->spending();
-  const llm::Usage spent = spending.spent();
   json why;
   if (stopped_) why = why_stopped_;
   return {{"model", setup_.model->name()},
@@ -269,9 +271,9 @@ json ModelWriter::summary() const {
           {"failed", failed_},
           {"texts", texts_},
           {"right", right_},
-          {"tokens", spent.total()},
-          {"tokens_estimated", spent.is_estimated},
-          {"money", spending.money()},
+          {"tokens", spent_.total()},
+          {"tokens_estimated", spent_.is_estimated},
+          {"money", money_},
           {"stopped", why}};
 }
 }  // namespace warploom::search

@@ -35,6 +35,7 @@
 #include <vector>
 #include "base/error.h"
 #include "kernels/config/kernel_config.h"
+#include "llm/completion.h"
 #include "llm/exchange.h"
 #include "llm/model.h"
 #include "llm/prompt.h"
@@ -130,6 +131,8 @@ class ModelWriter {
   std::set<std::string> written_;      // texts of configs
   std::map<std::string, int> failed_;  // by code
   std::string reference_;
+  llm::Usage spent_;
+  double money_ = 0;
   double best_us_ = 0;
   int asked_count_ = 0;
   int texts_ = 0;

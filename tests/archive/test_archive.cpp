@@ -53,6 +53,41 @@ TEST_F(ArchiveTest, BestPrefersPromotedThenFast) {
   EXPECT_EQ((*archive.best("p"))->schedule, "fake n=4");
 }
 
+TEST_F(ArchiveTest, ExchangesAreKeptInTheirOrder) {
+  Archive archive = opened();
+  ASSERT_TRUE(archive.add_exchange("p", {{"answer", "one"}}));
+  ASSERT_TRUE(archive.add_exchange("q", {{"answer", "another problem's"}}));
+  ASSERT_TRUE(archive.add_exchange("p", {{"answer", "two"}}));
+  const auto kept = opened().exchanges("p");
+  ASSERT_TRUE(kept);
+  ASSERT_EQ(kept->size(), 2u);
+  EXPECT_EQ((*kept)[0]["answer"], "one");
+  EXPECT_EQ((*kept)[1]["answer"], "two");
+}
+
+TEST_F(ArchiveTest, AnArchiveOfBeforeExchangesTakesThem) {
+  opened();
+  sqlite3* raw = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &raw), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(raw, "DROP TABLE exchanges", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(raw);
+  Archive archive = opened();
+  ASSERT_TRUE(archive.add_exchange("p", {{"answer", "one"}}));
+  EXPECT_EQ(archive.exchanges("p")->size(), 1u);
+}
+
+TEST_F(ArchiveTest, AnExchangeThatHasChangedIsDamage) {
+  ASSERT_TRUE(opened().add_exchange("p", {{"answer", "one"}}));
+  sqlite3* raw = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &raw), SQLITE_OK);
+  const char* const change = "UPDATE exchanges SET record = replace(record, 'one', 'two')";
+  ASSERT_EQ(sqlite3_exec(raw, change, nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(raw);
+  const auto archive = Archive::open(path_);
+  ASSERT_FALSE(archive);
+  EXPECT_EQ(archive.error().code, ErrorCode::kArchiveDamaged);
+}
+
 TEST_F(ArchiveTest, TheSameScheduleAgainReplacesTheRecord) {
   Archive archive = opened();
   ASSERT_TRUE(archive.record(candidate(1, 5)));

@@ -89,6 +89,17 @@ TEST_F(Delivery, OfWhatComputesSomethingElseIsRefused) {
   expect_nothing_beside();
 }
 
+TEST_F(Delivery, OfKernelsThatAModelWroteIsNeitherBuiltNorRun) {
+  Small made = small("no_such_function ");
+  made.list.foreign = true;
+  const BundleInfo info{.name = "neg", .summary = "A test.", .plan = {{"track", "fp32"}}};
+  const auto done = write_bundle(folder, info, made.list, made.graph);
+  ASSERT_TRUE(done) << describe(done.error());
+  ASSERT_EQ(done->notes.size(), 1u);
+  EXPECT_NE(done->notes[0].find("a language model wrote"), std::string::npos);
+  EXPECT_TRUE(fs::exists(folder / "plan.json"));
+}
+
 TEST_F(Delivery, ThatFailsLeavesTheEarlierBundle) {
   ASSERT_TRUE(lay_out_small(folder));
   const std::string before = text("plan.json");

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include "base/error.h"
 #include "base/quoted.h"
 
@@ -176,6 +177,7 @@ Result<Reply> Completion::finish() {
     else
       take_object(object);
   }
+  if (is_stream_ && !line_.empty()) take_line(std::exchange(line_, {}));
   if (failed_) return fail(*failed_);
   if (met_limit()) return fail(truncated("as many tokens as an answer may have"));
   const bool is_complete = !is_stream_ || is_done_ || !finish_reason_.empty();

@@ -127,6 +127,7 @@ TEST_F(ModelWriterTest, AFasterTextWins) {
   ASSERT_NE(row, rows.end());
   EXPECT_EQ(row->stage, archive::Stage::promoted);
   EXPECT_EQ(row->family, "written");
+  EXPECT_EQ(row->action["sentence"], "no waiting");
   EXPECT_NE(row->verdict["sandbox"].get<std::string>().find("seccomp"), std::string::npos);
 }
 

@@ -51,8 +51,16 @@ Result<Answer> list_candidates(Archive& from, const archive::Problem& problem) {
     return std::pair(untimed, one.median_us);
   };
   std::ranges::stable_sort(candidates, {}, order);
-  const json record = {{"problem", problem}, {"candidates", candidates}, {"runs", runs}};
+  WARPLOOM_TRY(const auto exchanges, from.exchanges(problem.key));
+  const json record = {
+      {"problem", problem}, {"candidates", candidates}, {"runs", runs}, {"exchanges", exchanges}};
   json shown = record;
+  shown["has_exchanges"] = !exchanges.empty();
+  for (json& exchange : shown["exchanges"]) {
+    const json failure = exchange.value("failure", json());
+    exchange["became"] =
+        failure.is_object() ? failure.value("code", "") : exchange.value("made", "");
+  }
   for (size_t i = 0; i < candidates.size(); ++i) {
     const archive::Candidate& candidate = candidates[i];
     json& one = shown["candidates"][i];
@@ -102,7 +110,7 @@ Command archive_command() {
   command.name = "archive";
   command.help =
       "what is known from earlier searches: problems, and of one its candidates, best first, "
-      "and its runs";
+      "its runs, and what a model was asked";
   command.example = "warploom archive --problem 3f2a";
   command.flags = {
       {"--problem", &flags->problem, "a problem's key, or its first digits"},

@@ -236,6 +236,7 @@ void TuningSession::put_ahead() {
     const bool is_fallback = is_fallback_put_ && next->config == fallback_->config;
     if (is_fallback) continue;  // its compiler has begun
     ++put_;
+    if (writer_ && next->action) writer_->offer(next->action->sentence);
     const std::string text = next->config.text();
     if (auto known = answered_.extract(text)) {
       measurer_.submit(std::move(known.mapped()));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,8 +15,11 @@
 #include "base/file.h"
 #include "fake_family.h"
 #include "kernels/config/kernel_config.h"
+#include "llm/exchange.h"
 #include "llm/key.h"
 #include "llm/model.h"
+#include "search/candidate.h"
+#include "search/coder/model_writer.h"
 #include "search/coder/written.h"
 #include "search/options.h"
 #include "search/outcome.h"
@@ -303,6 +307,44 @@ TEST_F(ModelWriterTest, AModelThatRepeatsItselfIsLeft) {
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->coder["exchanges"], 4);
   EXPECT_EQ(outcome->coder["texts"], 1);
+}
+
+// Answers each question with another right text and an idea, and keeps what it was asked.
+class PatientModel : public llm::Model {
+ public:
+  llm::Exchange ask(const llm::Question& question, const std::function<bool()>&) override {
+    asked.push_back(question.messages.back().text);
+    const std::string number = std::to_string(asked.size());
+    const std::string text = file_with("right", "", "// text " + number + "\n");
+    return {.question = question, .answer = "IDEA: own " + number + "\n```cpp\n" + text + "```\n"};
+  }
+
+  std::string name() const override { return "patient"; }
+
+  std::vector<std::string> asked;
+};
+
+TEST(ModelWriter, CarriesOutItsOwnIdeasAndTheStrategysActionsInTurn) {
+  const FakeFamily family({"right"});
+  Task task = task_of(family);
+  take_texts(task);
+  const auto model = std::make_shared<PatientModel>();
+  ModelWriter writer({.task = &task, .model = model, .texts = task.texts});
+  writer.offer("halve the tile");
+  for (int texts = 0; texts < 3;) {
+    const auto written = writer.take();
+    if (!written) continue;
+    Candidate judged{.config = written->config};
+    judged.verdict.accepted = true;
+    judged.verdict.median_us = 10.0 - ++texts;
+    writer.tell(judged);
+  }
+  writer.stop();
+  ASSERT_EQ(model->asked.size(), 3u);
+  EXPECT_EQ(model->asked[0].find("The idea to carry out"), std::string::npos);
+  EXPECT_NE(model->asked[1].find(" idea\nown 1\n"), std::string::npos);
+  EXPECT_NE(model->asked[2].find(" idea\nhalve the tile\n"), std::string::npos);
+  EXPECT_NE(model->asked[1].find("right, 9.00 us"), std::string::npos) << model->asked[1];
 }
 
 TEST(WrittenTexts, TensorsOfAnyNameHaveOneInAFile) {

@@ -36,6 +36,7 @@ constexpr size_t kBanked = 4;
 constexpr size_t kTried = 6;        // verdicts in a question
 constexpr size_t kSuggestions = 6;  // ideas in a question
 constexpr size_t kMostIdeas = 64;
+constexpr size_t kOffered = 16;
 
 std::string target_words(const target::Capabilities& target) {
   if (!target.gpu)
@@ -97,6 +98,11 @@ void ModelWriter::stop_for(std::string why) {
 
 void ModelWriter::suggest(std::vector<std::string> sentences) {
   suggested_ = std::move(sentences);
+}
+
+void ModelWriter::offer(std::string sentence) {
+  offered_.push_front(std::move(sentence));
+  if (offered_.size() > kOffered) offered_.pop_back();
 }
 
 void ModelWriter::tell(const Candidate& candidate) {
@@ -205,16 +211,25 @@ std::string ModelWriter::choose_task(llm::KernelPrompt& prompt) {
   return "Make the current source faster by the idea above, or write another that is.";
 }
 
-// The model's own first, each once.
+// The model's own and the search's in turn, each once.
 std::string ModelWriter::next_idea() {
-  while (!ideas_.empty()) {
-    std::string idea = std::move(ideas_.front());
-    ideas_.pop_front();
-    if (taken_ideas_.insert(idea).second) return idea;
-  }
-  for (const std::string& idea : suggested_)
-    if (taken_ideas_.insert(idea).second) return idea;
-  return "";
+  const auto first_new = [this](auto& ideas) {
+    while (!ideas.empty()) {
+      std::string idea = std::move(ideas.front());
+      ideas.erase(ideas.begin());
+      if (taken_ideas_.insert(idea).second) return idea;
+    }
+    return std::string();
+  };
+  const auto of_search = [&] {
+    std::string idea = first_new(offered_);
+    std::vector<std::string> suggested = suggested_;  // which are told again with each question
+    return idea.empty() ? first_new(suggested) : idea;
+  };
+  const bool own_first = taken_ideas_.size() % 2 == 0;
+  std::string idea = own_first ? first_new(ideas_) : of_search();
+  if (idea.empty()) idea = own_first ? of_search() : first_new(ideas_);
+  return idea;
 }
 
 std::optional<Written> ModelWriter::read(llm::Exchange exchange) {

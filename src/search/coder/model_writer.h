@@ -14,8 +14,9 @@
 //
 //   mend     the last text was refused: it and its verdict, twice in a row at most
 //   write    nothing is right yet: a first kernel
-//   go on    one of the bank's best, in turn the best and the second, with an idea: of the model's
-//            own earlier answers, or of the search's rules, each once
+//   go on    one of the bank's best, in turn the best and the second, with an idea to carry out:
+//            in turn one of the model's own earlier answers, and an action that the strategy took
+//            or that the policy holds for best, in its words; each once
 //
 // It stops when the model may use no more, cannot be reached, fails or repeats itself three times
 // in a row, or when eight of its texts in a row gained nothing. A failure ends nothing but that:
@@ -71,6 +72,9 @@ class ModelWriter {
   // Changes that the search's own rules hold for promising, in words, best first.
   void suggest(std::vector<std::string> sentences);
 
+  // An action that the strategy has just taken, in words; the latest are kept.
+  void offer(std::string sentence);
+
   void set_reference(std::string words) { reference_ = std::move(words); }
 
   // A text that has come, at most one; asks the next question where none is open.
@@ -122,8 +126,9 @@ class ModelWriter {
   std::string shown_source_;                // in the open question
   std::vector<std::string> shown_parents_;  // whose it is
   std::optional<Last> last_;
-  std::vector<Banked> bank_;  // the fastest first
-  std::deque<std::string> ideas_;
+  std::vector<Banked> bank_;         // the fastest first
+  std::deque<std::string> ideas_;    // of the model's answers
+  std::deque<std::string> offered_;  // the latest first
   std::vector<std::string> suggested_;
   std::set<std::string> taken_ideas_;
   std::vector<llm::TriedRow> tried_;

@@ -14,9 +14,9 @@ namespace warploom::cli_test {
 namespace {
 constexpr const char* kSecret = "sk-of-the-command-line";
 
-// C = A·B of 64×64, a row a block.
+// A product of 64×64, a row a block. A region calls its inputs x0, x1, … and its output y.
 std::string matmul_file(const std::string& inner) {
-  return "// warploom: kernel mm grid=64 args=A,B,C\n"
+  return "// warploom: kernel mm grid=64 args=x0,x1,y\n"
          "extern \"C\" void mm(void* const* buffers, long long i, void*) {\n"
          "  auto* a = static_cast<const float*>(buffers[0]) + i * 64;\n"
          "  auto* b = static_cast<const float*>(buffers[1]);\n"
@@ -63,8 +63,7 @@ TEST_F(ModelCoder, TheGoodAnswerIsFoundAmongBadOnes) {
   EXPECT_EQ(codes, (std::vector<std::string>{"", "candidate-wrong"}));
 }
 
-TEST_F(ModelCoder, AnOnlyWriterIsDeliveredAndNotRun) {
-  // All candidates but the fallback are the model's.
+TEST_F(ModelCoder, WhatItWroteIsDeliveredAndNotRun) {
   const ScriptedEndpoint endpoint({kernel_answer(matmul_file("")), refusal(401)});
   const Ran run = optimize(flags(endpoint) + "--out bundle");
   ASSERT_EQ(run.status, 0) << run.text << run.err;

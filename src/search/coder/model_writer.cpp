@@ -202,8 +202,8 @@ std::string ModelWriter::choose_task(llm::KernelPrompt& prompt) {
   prompt.ideas.assign(suggested_.begin(), suggested_.begin() + static_cast<ptrdiff_t>(shown));
   if (asked_count_ > 0) prompt.idea = next_idea();
   if (bank_.empty()) return "Write a kernel file that is right, and as fast as you can make it.";
-  const size_t second = bank_.size() > 1 && turn_++ % 2 == 1 ? 1 : 0;
-  const Banked& base = bank_[second];
+  const bool is_second = bank_.size() > 1 && turn_++ % 3 == 2;
+  const Banked& base = bank_[is_second ? 1 : 0];
   prompt.source = base.source;
   prompt.standing = fmt::format("right, {}", time_text(base.us));
   shown_parents_ = {base.config};

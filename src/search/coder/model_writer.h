@@ -14,7 +14,7 @@
 //
 //   mend     the last text was refused: it and its verdict, twice in a row at most
 //   write    nothing is right yet: a first kernel
-//   go on    one of the bank's best, in turn the best and the second, with an idea to carry out:
+//   go on    the bank's best, every third time its second, with an idea to carry out:
 //            in turn one of the model's own earlier answers, and an action that the strategy took
 //            or that the policy holds for best, in its words; each once
 //

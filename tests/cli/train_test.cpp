@@ -22,8 +22,8 @@ class Train : public Cli {
 
 TEST_F(Train, RecordedOutcomesBecomeWeights) {
   record();
-  const Ran ran = shell(
-      "$W train --from o.gz --out w.json --curve c.json --rounds 2 --seeds 2 --quiet --json");
+  const Ran ran =
+      shell("$W train --from o.gz --out w.json --curve c.json --rounds 2 --seeds 2 --quiet --json");
   ASSERT_EQ(ran.status, 0) << ran.text << ran.err;
   EXPECT_EQ(ran.out["trained"]["problems"], 1);
   EXPECT_TRUE(search::read_weights(scratch.path() / "w.json"));
@@ -70,8 +70,7 @@ TEST_F(Train, WeightsThatAreNoneAreRefused) {
 
 TEST_F(Train, AProblemIsRecordedOnce) {
   record();
-  expect_error(shell("$W record t.onnx --into o.gz --phase propose --json"), "outcomes-invalid",
-               2);
+  expect_error(shell("$W record t.onnx --into o.gz --phase propose --json"), "outcomes-invalid", 2);
 }
 }  // namespace
 }  // namespace warploom::cli_test

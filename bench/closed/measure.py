@@ -6,8 +6,8 @@
   measure.py WARPLOOM measure SECONDS  the same; wants a machine with nothing else to do
   measure.py WARPLOOM replay           search_curves.json: every strategy on what was recorded
 
-Every step goes on where earlier ones stopped. WARPLOOM is the program; --target FILE of a GPU's own
-when its problems are measured there: gpu is the third word of every step then.
+Every step goes on where earlier ones stopped: compile and measure until nothing is left. With the
+word gpu behind the step it is the problems of the GPU at hand, and gpu.gz.
 """
 import json
 import pathlib
@@ -25,10 +25,23 @@ def record(warploom, kind, *words):
     subprocess.run([*line, "--target", target], check=True)
 
 
+def recorded(warploom, kind):
+    """The names of the problems that are there."""
+    path = HERE / f"{kind}.gz"
+    if not path.exists():
+        return []
+    line = [warploom, "record", "--into", str(path), "--phase", "propose", "--json"]
+    said = subprocess.run(line, check=True, capture_output=True, text=True).stdout
+    return [one["name"] for one in json.loads(said)["problems"]]
+
+
 def draw(warploom, kind):
     listed = json.loads((HERE / "problems.json").read_text())
+    there = recorded(warploom, kind)
     with tempfile.TemporaryDirectory() as folder:
         for one in listed[kind]:
+            if one["name"] in there:
+                continue
             model = f"{folder}/{one['name']}.onnx"
             made = [warploom, "new", one["text"], "--out", model]
             if "dtype" in one:
@@ -38,6 +51,17 @@ def draw(warploom, kind):
                    "--plans", one["plans"], "--seed", listed["seed"])
 
 
+def replay(warploom, kind, words):
+    line = [warploom, "replay", str(HERE / f"{kind}.gz"), "--out", str(CURVES), *words]
+    subprocess.run(line, check=True)
+    listed = json.loads((HERE / "problems.json").read_text())
+    family = {one["name"]: one["family"] for one in listed[kind]}
+    curves = json.loads(CURVES.read_text())
+    for row in curves["rows"]:
+        row["family"] = family[row["problem"]]
+    CURVES.write_text(json.dumps(curves, indent=1) + "\n")
+
+
 def main():
     warploom, step, *rest = sys.argv[1:]
     kind = "gpu" if "gpu" in rest else "cpu"
@@ -45,9 +69,7 @@ def main():
     if step == "draw":
         draw(warploom, kind)
     elif step == "replay":
-        line = [warploom, "replay", str(HERE / f"{kind}.gz"), "--problems",
-                str(HERE / "problems.json"), "--out", str(CURVES), *rest]
-        subprocess.run(line, check=True)
+        replay(warploom, kind, rest)
     else:
         record(warploom, kind, "--phase", step, "--budget", rest[0] + "s")
 

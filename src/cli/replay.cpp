@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+#include "base/casts.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/rows.h"
+#include "cli/command.h"
+#include "graph/parallel.h"
+#include "kernels/config/reader.h"
+#include "kernels/family.h"
+#include "search/action/actions_of.h"
+#include "search/closed_space.h"
+#include "search/policy/outcomes.h"
+#include "search/policy/policy.h"
+#include "search/search_space.h"
+#include "search/strategy/curves.h"
+#include "search/strategy/strategy.h"
+
+namespace warploom::cli {
+namespace {
+using nlohmann::json;
+using search::Curve;
+using search::PolicyKind;
+using search::Recording;
+using search::Strategy;
+
+const std::vector<std::string> kStrategies(std::begin(search::kStrategyNames),
+                                           std::end(search::kStrategyNames));
+const std::vector<std::string> kPolicies(std::begin(search::kPolicyNames),
+                                         std::end(search::kPolicyNames));
+constexpr int kCounts[] = {16, 64, 256};
+
+struct Flags {
+  std::string from;
+  std::string out;
+  std::vector<std::string> strategies;
+  std::vector<std::string> policies;
+  int seeds = 20;
+  int most = 256;
+};
+
+// A strategy with a policy, which those that take no actions do not have. A policy remembers what
+// it made of a config, never what was told: all seeds on a problem share it.
+struct Contender {
+  Strategy strategy;
+  std::optional<PolicyKind> kind;
+  search::PolicyPtr policy = {};
+};
+
+bool takes_actions(Strategy strategy) {
+  constexpr Strategy kWithActions[] = {Strategy::linear, Strategy::branch, Strategy::tree,
+                                       Strategy::evolution};
+  return contains(kWithActions, strategy);
+}
+
+Result<std::vector<Contender>> contenders_of(const Flags& flags) {
+  std::map<std::string, search::PolicyPtr> policies;
+  for (const std::string& name : kPolicies) {
+    const bool is_wanted = flags.policies.empty() || contains(flags.policies, name);
+    if (!is_wanted) continue;
+    WARPLOOM_TRY(policies[name], search::make_policy(*row_where<PolicyKind>(kPolicies, name)));
+  }
+  std::vector<Contender> out;
+  for (const std::string& name : kStrategies) {
+    const bool is_wanted = flags.strategies.empty() || contains(flags.strategies, name);
+    const auto strategy = *row_where<Strategy>(kStrategies, name);
+    if (!is_wanted || strategy == Strategy::automatic) continue;
+    if (!takes_actions(strategy)) out.push_back({strategy, std::nullopt});
+    for (const auto& [policy, made] : policies)
+      if (takes_actions(strategy))
+        out.push_back({strategy, *row_where<PolicyKind>(kPolicies, policy), made});
+  }
+  return out;
+}
+
+// The closed space of a problem with its verdicts. What was not measured yet is left out: its
+// verdict would be that it was refused.
+Recording recording_of(const search::Outcomes& outcomes, const search::RecordedProblem& problem) {
+  const kernels::Region region(problem.graph, problem.track);
+  Recording out;
+  out.space =
+      search::closed_space(search::search_space_of(region, outcomes.capabilities), problem.ranges);
+  // Nothing is built: what it would be built to was judged already.
+  out.space.build = [](const kernels::KernelConfig&) { return Result<LaunchList>(LaunchList()); };
+  for (const search::RecordedPlan& plan : problem.plans) {
+    const auto config = kernels::config_from_text(plan.config);
+    if (!config || !plan.is_known()) continue;
+    out.verdicts[plan.config] = {
+        .config = *config, .accepted = plan.is_right(), .us = plan.is_right() ? plan.us : 0};
+  }
+  out.actions = std::make_shared<search::ActionSpace>(out.space);
+  return out;
+}
+
+json number_of(double number) {
+  return std::isfinite(number) ? json(number) : json();
+}
+
+// Candidates to a share of the best's speed; null: more than half of the seeds never came so far.
+json candidates_to(std::span<const Curve> curves, double share) {
+  std::vector<double> counts;
+  for (const Curve& curve : curves) {
+    const std::optional<int> count = curve.candidates_to(share);
+    counts.push_back(count ? as_double(*count) : HUGE_VAL);
+  }
+  const search::MedianInterval found = search::median_interval(counts);
+  return {{"median", number_of(found.median)},
+          {"low", number_of(found.low)},
+          {"high", number_of(found.high)}};
+}
+
+double share_at(std::span<const Curve> curves, int candidates) {
+  std::vector<double> shares;
+  for (const Curve& curve : curves)
+    shares.push_back(curve.share_at(candidates));
+  return search::median_interval(shares).median;
+}
+
+json row_of(const search::RecordedProblem& problem, const Recording& recording,
+            const Contender& contender, const Flags& flags) {
+  std::vector<Curve> curves;
+  for (int seed = 1; seed <= flags.seeds; ++seed) {
+    search::ReplaySetup setup;
+    setup.strategy = contender.strategy;
+    setup.policy = contender.policy;
+    setup.seed = as_uint64(seed);
+    setup.most = flags.most;
+    curves.push_back(search::curve_of(recording, setup));
+  }
+  json row;
+  row["problem"] = problem.name;
+  row["plans"] = recording.verdicts.size();
+  row["strategy"] = search::kStrategyNames[as_size(contender.strategy)];
+  row["policy"] = nullptr;
+  if (contender.kind) row["policy"] = search::kPolicyNames[as_size(*contender.kind)];
+  row["seeds"] = flags.seeds;
+  row["to_095"] = candidates_to(curves, 0.95);
+  row["to_098"] = candidates_to(curves, 0.98);
+  for (const int count : kCounts)
+    row["best_at_" + std::to_string(count)] = share_at(curves, count);
+  return row;
+}
+
+// A problem is replayed where all of its plans are known and one is right.
+bool is_whole(const search::RecordedProblem& problem) {
+  return problem.is_closed() && problem.best_us() &&
+         std::ranges::all_of(problem.plans, &search::RecordedPlan::is_known);
+}
+
+Result<Answer> replay(const Flags& flags) {
+  WARPLOOM_TRY(const search::Outcomes outcomes, search::read_outcomes(flags.from));
+  WARPLOOM_CHECK(contenders_of(flags));
+  std::vector<json> rows(outcomes.problems.size(), json::array());
+  const auto work = [&](int64_t i) {
+    const search::RecordedProblem& problem = outcomes.problems[as_size(i)];
+    if (!is_whole(problem)) return;
+    const Recording recording = recording_of(outcomes, problem);
+    const auto contenders = contenders_of(flags);
+    for (const Contender& contender : *contenders)
+      if (!interrupted()) rows[as_size(i)].push_back(row_of(problem, recording, contender, flags));
+  };
+  graph::parallel_for(std::ssize(rows), 0, work);
+  json record = {{"from", flags.from}, {"machine", outcomes.machine}, {"rows", json::array()}};
+  for (const json& of_problem : rows)
+    for (const json& row : of_problem)
+      record["rows"].push_back(row);
+  if (!flags.out.empty()) WARPLOOM_CHECK(write_file(flags.out, record.dump(1) + "\n"));
+  return Answer{record, text_of("replayed", record)};
+}
+}  // namespace
+
+Command replay_command() {
+  const auto flags = std::make_shared<Flags>();
+  Command command;
+  command.name = "replay";
+  command.help =
+      "how many candidates each strategy needs on problems whose plans were all recorded; nothing "
+      "runs";
+  command.example = "warploom replay bench/closed/cpu.gz --seeds 20";
+  command.flags = {
+      {"FILE", &flags->from, "outcomes of closed problems, as warploom record writes them"},
+      {"--out", &flags->out, "where the rows go, as JSON; default: nowhere"},
+      {"--strategy", &flags->strategies, "of these alone; default: all"},
+      {"--policy", &flags->policies, "by these alone; default: all"},
+      {"--seeds", &flags->seeds, "of each; default 20", {}, 1, 10'000},
+      {"--candidates", &flags->most, "at most so many; default 256", {}, 1, 100'000}};
+  command.action = [flags](const Session&) { return replay(*flags); };
+  return command;
+}
+}  // namespace warploom::cli

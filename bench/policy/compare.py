@@ -27,11 +27,13 @@ OUTCOMES = HERE / "outcomes.gz"
 WEIGHTS = ROOT / "resources" / "policy" / "weights.json"
 COMPARED = ROOT / "bench" / "results" / "policy" / "compared.json"
 FAMILIES = ["matmul_cpu", "conv_cpu", "cpu_rowwise", "direct"]
+ROUNDS = 100  # of PPO
 TRAINING_SEEDS = [2, 3]
 
 
 def train(warploom, *words):
-    line = [warploom, "train", "--from", str(OUTCOMES), *map(str, words), "--json"]
+    line = [warploom, "train", "--from", str(OUTCOMES), "--rounds", str(ROUNDS),
+            *map(str, words), "--json"]
     return json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
 
 

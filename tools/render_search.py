@@ -10,7 +10,8 @@ FILE = "bench/results/search_curves.json"
 
 
 def name_of(row):
-    return f"`{row['strategy']}`" + (f", {row['policy']}" if row["policy"] else "")
+    start = ", drawn start" if row["start"] == "drawn" else ""
+    return f"`{row['strategy']}`" + (f", {row['policy']}" if row["policy"] else "") + start
 
 
 def candidates(row, key):
@@ -47,7 +48,7 @@ def by_name(rows):
     return out
 
 
-HEADERS = ["strategy, policy", "to 0.95", "to 0.98", "reach it", "of 16", "of 64", "of 256"]
+HEADERS = ["strategy, policy, start", "to 0.95", "to 0.98", "reach it", "of 16", "of 64", "of 256"]
 
 
 def render_summary(rows):

@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
+WITH_ACTIONS = ["linear", "branch", "tree", "evolution"]
 CURVES = HERE.parent / "results" / "search_curves.json"
 
 
@@ -52,12 +53,20 @@ def draw(warploom, kind):
 
 
 def replay(warploom, kind, words):
-    line = [warploom, "replay", str(HERE / f"{kind}.gz"), "--out", str(CURVES), *words]
-    subprocess.run(line, check=True)
+    rows = []
+    for start in ["guessed", "drawn"]:
+        # Those that take no actions do not begin anywhere: they are replayed once.
+        only = [] if start == "guessed" else [
+            word for name in WITH_ACTIONS for word in ("--strategy", name)]
+        line = [warploom, "replay", str(HERE / f"{kind}.gz"), "--out", str(CURVES), "--start",
+                start, *only, *words]
+        subprocess.run(line, check=True)
+        curves = json.loads(CURVES.read_text())
+        rows += curves["rows"]
+    curves["rows"] = rows
     listed = json.loads((HERE / "problems.json").read_text())
     family = {one["name"]: one["family"] for one in listed[kind]}
-    curves = json.loads(CURVES.read_text())
-    for row in curves["rows"]:
+    for row in rows:
         row["family"] = family[row["problem"]]
     CURVES.write_text(json.dumps(curves, indent=1) + "\n")
 

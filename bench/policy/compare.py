@@ -27,7 +27,7 @@ OUTCOMES = HERE / "outcomes.gz"
 WEIGHTS = ROOT / "resources" / "policy" / "weights.json"
 COMPARED = ROOT / "bench" / "results" / "policy" / "compared.json"
 FAMILIES = ["matmul_cpu", "conv_cpu", "cpu_rowwise", "direct"]
-ROUNDS = 200  # of PPO
+ROUNDS = 100  # of PPO
 TRAINING_SEEDS = [2, 3]
 
 

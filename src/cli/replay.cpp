@@ -38,6 +38,8 @@ const std::vector<std::string> kStrategies(std::begin(search::kStrategyNames),
                                            std::end(search::kStrategyNames));
 const std::vector<std::string> kPolicies(std::begin(search::kPolicyNames),
                                          std::end(search::kPolicyNames));
+const std::vector<std::string> kStarts(std::begin(search::kStartNames),
+                                       std::end(search::kStartNames));
 constexpr int kCounts[] = {16, 64, 256};
 
 struct Flags {
@@ -45,6 +47,7 @@ struct Flags {
   std::string out;
   std::vector<std::string> strategies;
   std::vector<std::string> policies;
+  std::string start = "guessed";
   int seeds = 20;
   int most = 256;
 };
@@ -135,6 +138,7 @@ json row_of(const search::RecordedProblem& problem, const Recording& recording,
     setup.policy = contender.policy;
     setup.seed = as_uint64(seed);
     setup.most = flags.most;
+    setup.start = *row_where<search::Start>(kStarts, flags.start);
     curves.push_back(search::curve_of(recording, setup));
   }
   json row;
@@ -143,6 +147,8 @@ json row_of(const search::RecordedProblem& problem, const Recording& recording,
   row["strategy"] = search::kStrategyNames[as_size(contender.strategy)];
   row["policy"] = nullptr;
   if (contender.kind) row["policy"] = search::kPolicyNames[as_size(*contender.kind)];
+  row["start"] = nullptr;
+  if (contender.kind) row["start"] = flags.start;
   row["seeds"] = flags.seeds;
   row["to_095"] = candidates_to(curves, 0.95);
   row["to_098"] = candidates_to(curves, 0.98);
@@ -192,6 +198,7 @@ Command replay_command() {
       {"--out", &flags->out, "where the rows go, as JSON; default: nowhere"},
       {"--strategy", &flags->strategies, "of these alone; default: all"},
       {"--policy", &flags->policies, "by these alone; default: all"},
+      {"--start", &flags->start, "where those begin that take actions", kStarts},
       {"--seeds", &flags->seeds, "of each; default 20", {}, 1, 10'000},
       {"--candidates", &flags->most, "at most so many; default 256", {}, 1, 100'000}};
   command.action = [flags](const Session&) { return replay(*flags); };

@@ -111,6 +111,16 @@ TEST(Strategies, EveryStepIsTheActionThatLeadsFromItsParent) {
   }
 }
 
+TEST(Strategies, MayBeginAtOneConfigThatTheSeedDraws) {
+  std::set<std::string> first;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    const auto curve = curve_of(
+        recording(), {.strategy = Strategy::tree, .seed = seed, .most = 20, .start = Start::drawn});
+    first.insert(curve.sequence.at(0));
+  }
+  EXPECT_GE(first.size(), 4u);
+}
+
 // Medians over seeds of what the best of 48 candidates comes to.
 double share_of(Strategy strategy) {
   std::vector<double> shares;

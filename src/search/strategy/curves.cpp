@@ -33,7 +33,8 @@ Curve curve_of(const Recording& recording, const ReplaySetup& setup) {
   const StrategyPtr strategy = make_strategy(setup.strategy, {.space = &recording.space,
                                                               .seed = setup.seed,
                                                               .policy = setup.policy,
-                                                              .actions = recording.actions});
+                                                              .actions = recording.actions,
+                                                              .start = setup.start});
   const double best_of_all = recording.best_us();
   double best = 0;
   Curve out;

@@ -47,6 +47,7 @@ struct ReplaySetup {
   PolicyPtr policy = {};  // none: analytic
   uint64_t seed = 1;
   int most = 256;  // candidates
+  Start start = Start::guessed;
 };
 
 Curve curve_of(const Recording& recording, const ReplaySetup& setup);

@@ -40,6 +40,11 @@ Explored::Explored(StrategySetup setup)
 
 std::vector<KernelConfig> Explored::starts() const {
   std::vector<KernelConfig> out;
+  if (setup_.start == Start::drawn) {
+    Random random(setup_.seed, "start");
+    if (auto config = unseen(random)) out.push_back(*std::move(config));
+    return out;
+  }
   const std::optional<Fallback> fallback = fallback_within(space(), setup_.limits);
   if (fallback) out.push_back(fallback->config);
   for (const kernels::FamilyPtr& family : space().families) {

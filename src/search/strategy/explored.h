@@ -44,7 +44,7 @@ class Explored {
  public:
   explicit Explored(StrategySetup setup);
 
-  // The fallback, then by guess the best config of every other family.
+  // The fallback, then by guess the best config of every other family; or one that is drawn.
   std::vector<kernels::KernelConfig> starts() const;
 
   // A proposal without a parent; nothing where the config is known.

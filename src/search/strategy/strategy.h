@@ -75,6 +75,11 @@ class SearchStrategy {
 
 using StrategyPtr = std::unique_ptr<SearchStrategy>;
 
+// Where a strategy that takes actions begins: at the fallback and each family's best guess; or, to
+// see what strategies and policies are worth without guesses, at one config drawn by the seed.
+enum class Start : uint8_t { guessed, drawn };
+inline constexpr const char* kStartNames[] = {"guessed", "drawn"};
+
 // What a strategy is made of.
 struct StrategySetup {
   const SearchSpace* space = nullptr;  // which must outlive it
@@ -84,6 +89,7 @@ struct StrategySetup {
   CoderPtr coder = {};       // none: rule
   // Of the space; none: the strategy makes its own. Several searches of one space may share it.
   std::shared_ptr<const ActionSpace> actions = {};
+  Start start = Start::guessed;
 };
 
 StrategyPtr make_strategy(Strategy strategy, StrategySetup setup);

@@ -33,7 +33,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         status, text = self.server.next_answer()
         self.send_response(status)
-        self.send_header("Content-Type", "text/event-stream" if status == 200 else "application/json")
+        kind = "text/event-stream" if status == 200 else "application/json"
+        self.send_header("Content-Type", kind)
         self.end_headers()
         if status != 200:
             self.say({"error": {"message": text}}, "")

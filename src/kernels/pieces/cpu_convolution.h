@@ -67,6 +67,7 @@ struct PatchShape {
   PatchShape(const CpuConvolution& convolution, const std::vector<int64_t>& extent);
 };
 
+// What a task of a convolution on a CPU takes.
 struct ConvolutionTile {
   std::vector<int64_t> extent;  // of a task, by axis: all of the axes of the sum
   int64_t depth = 1;            // of the first axis of the sum, that a product takes

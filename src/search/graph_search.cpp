@@ -37,7 +37,7 @@ namespace warploom::search {
 namespace {
 constexpr double kPlanningShare = 0.3;
 // Of the budget at most, for what comes behind the search; and all of it together.
-constexpr double kDeliveryShare = 0.25;
+constexpr double kDeliveryShare = 0.3;
 constexpr double kLeastDelivery = 0.3;  // seconds, for writing a bundle
 constexpr double kWholeShare = 0.2;
 constexpr double kFinalsShare = 0.25;

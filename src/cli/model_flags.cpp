@@ -3,10 +3,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 #include "base/error.h"

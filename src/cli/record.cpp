@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -7,10 +9,12 @@
 #include <vector>
 #include "base/error.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "kernels/family.h"
 #include "onnx/load.h"
 #include "plan/fusion.h"
+#include "plan/region.h"
 #include "runtime/executor.h"
 #include "search/budget.h"
 #include "search/optimize.h"

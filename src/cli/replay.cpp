@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -15,7 +14,9 @@
 #include "base/file.h"
 #include "base/rows.h"
 #include "cli/command.h"
+#include "codegen/launch_list.h"
 #include "graph/parallel.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
 #include "kernels/family.h"
 #include "search/action/actions_of.h"

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
-#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 #include "base/error.h"
 #include "base/file.h"

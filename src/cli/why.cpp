@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 #include "archive/archive.h"
 #include "base/error.h"
@@ -12,12 +13,13 @@
 #include "cli/command.h"
 #include "graph/graph.h"
 #include "graph/track.h"
-#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
 #include "kernels/family.h"
 #include "onnx/load.h"
 #include "plan/fusion.h"
+#include "plan/region.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"
 #include "search/lineage.h"

@@ -1,6 +1,5 @@
 #include "llm/exchange.h"
 #include <cstddef>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>

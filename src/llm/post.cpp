@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
 #include "base/casts.h"
 #include "base/error.h"
 #include "runtime/library.h"

@@ -1,6 +1,5 @@
 #include "llm/prompt.h"
 #include <fmt/format.h>
-#include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>

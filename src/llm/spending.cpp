@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
 #include "base/casts.h"
 #include "base/error.h"
 #include "llm/completion.h"

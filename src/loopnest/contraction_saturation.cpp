@@ -1,5 +1,6 @@
 // Bounds of what follows a sum of products.
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 #include "base/casts.h"
 #include "base/value_op.h"

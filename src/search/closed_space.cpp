@@ -1,4 +1,5 @@
 #include "search/closed_space.h"
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>

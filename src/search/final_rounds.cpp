@@ -16,7 +16,7 @@
 #include "search/candidate.h"
 #include "search/outcome.h"
 #include "search/requests.h"
-#include "search/strategy/strategy.h"
+#include "search/strategy/ranked.h"
 #include "search/tuning_session.h"
 #include "verify/evaluator.h"
 #include "verify/setup.h"

@@ -1,5 +1,6 @@
 #include "search/lineage.h"
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>

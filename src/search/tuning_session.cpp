@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <future>
 #include <limits>
 #include <memory>
@@ -16,6 +17,8 @@
 #include "base/casts.h"
 #include "base/error.h"
 #include "base/rows.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
 #include "kernels/config/kernel_config.h"
 #include "plan/limits.h"
 #include "runtime/compile.h"
@@ -27,7 +30,6 @@
 #include "search/options.h"
 #include "search/outcome.h"
 #include "search/policy/policy.h"
-#include "search/policy/state.h"
 #include "search/requests.h"
 #include "search/strategy/ranked.h"
 #include "search/strategy/strategy.h"

@@ -98,11 +98,12 @@ std::string op_names_text() {
 std::string ops_text(const std::set<ValueOp>& ops) {
   std::string gives;
   std::string moves;
-#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                  \
-  if (ops.contains(ValueOp::name)) {                                                 \
-    gives += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#fp64));  \
-    moves += fmt::format("    case OP_{}: return {};\n", #name, in_kernels(#moved)); \
-  }
+  const auto add = [&](ValueOp op, const char* name, const char* fp64, const char* moved) {
+    if (!ops.contains(op)) return;
+    gives += fmt::format("    case OP_{}: return {};\n", name, in_kernels(fp64));
+    moves += fmt::format("    case OP_{}: return {};\n", name, in_kernels(moved));
+  };
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved) add(ValueOp::name, #name, #fp64, #moved);
 #include "base/value_ops.def"
   return fmt::format(
       R"(FUNCTION double apply(Word op, double a, double b, double c) {{

@@ -7,7 +7,6 @@
 #include "archive/archive.h"
 #include "base/file.h"
 #include "cli_fixture.h"
-#include "support/paths.h"
 #include "support/scripted_endpoint.h"
 
 namespace warploom::cli_test {

@@ -1,5 +1,6 @@
 // `warploom why` and `warploom replay`: where a kernel came from, and strategies on records.
 #include <gtest/gtest.h>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include "cli_fixture.h"

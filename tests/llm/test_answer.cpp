@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <string>
+#include <vector>
 #include "base/error.h"
 #include "base/file.h"
 #include "llm/answer.h"
+#include "llm/exchange.h"
 #include "llm/key.h"
 #include "llm/prompt.h"
 

@@ -1,9 +1,10 @@
 // A chat endpoint that answers, refuses, fails and misbehaves.
 #include <gtest/gtest.h>
-#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 #include "base/error.h"
 #include "llm/exchange.h"

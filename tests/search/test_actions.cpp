@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/config/configs.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"
@@ -19,9 +21,7 @@
 #include "search/policy/policy.h"
 #include "search/policy/state.h"
 #include "search/search_space.h"
-#include "search/strategy/ranked.h"
 #include "target/capabilities.h"
-#include "told.h"
 
 namespace warploom::search {
 namespace {

@@ -2,14 +2,16 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 #include "base/casts.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "graph/track.h"
 #include "recorded.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"
@@ -20,10 +22,12 @@
 #include "search/policy/plan_facts.h"
 #include "search/policy/recorded_tree.h"
 #include "search/policy/replay.h"
+#include "search/policy/state.h"
 #include "search/policy/trainer.h"
 #include "search/policy/uniform.h"
 #include "search/policy/walk.h"
 #include "search/policy/weights.h"
+#include "search/search_space.h"
 
 namespace warploom::search {
 namespace {

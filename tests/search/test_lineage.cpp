@@ -2,19 +2,21 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 #include "archive/archive.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "kernels/config/kernel_config.h"
 #include "recording.h"
 #include "search/lineage.h"
 #include "search/options.h"
+#include "search/policy/state.h"
 #include "search/strategy/curves.h"
 #include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
+#include "verify/evaluator.h"
 
 namespace warploom::search {
 namespace {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <optional>
 #include <vector>

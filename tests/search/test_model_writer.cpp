@@ -14,6 +14,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "fake_family.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "kernels/config/configs.h"
 #include "kernels/config/kernel_config.h"
 #include "llm/exchange.h"
 #include "llm/key.h"
@@ -26,6 +29,7 @@
 #include "search/task.h"
 #include "search/tuning_session.h"
 #include "support/scripted_endpoint.h"
+#include "target/capabilities.h"
 #include "verify/fake_kernels.h"
 
 namespace warploom::search {

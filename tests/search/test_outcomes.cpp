@@ -1,6 +1,7 @@
 // Outcomes: a file goes out and comes back; what is broken, empty or foreign is refused.
 #include <gtest/gtest.h>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>

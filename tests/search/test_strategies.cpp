@@ -1,8 +1,6 @@
 // Strategies that take actions, and the baselines, over a space whose verdicts are recorded.
 #include <gtest/gtest.h>
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -13,7 +11,6 @@
 #include "base/random.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
-#include "kernels/space_walk.h"
 #include "recording.h"
 #include "search/action/action.h"
 #include "search/policy/state.h"

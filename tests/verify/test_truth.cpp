@@ -24,6 +24,7 @@
 #include "truth_checks.h"
 #include "verify/inputs.h"
 #include "verify/truth_kernels.h"
+#include "verify/truth_work.h"
 
 namespace warploom::verify {
 namespace {

@@ -12,7 +12,6 @@
 #include <vector>
 #include "base/error.h"
 #include "base/rendered.h"
-#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "llm/answer.h"
@@ -20,8 +19,9 @@
 #include "llm/model.h"
 #include "llm/prompt.h"
 #include "search/candidate.h"
-#include "search/coder/written.h"
+#include "search/task.h"
 #include "target/capabilities.h"
+#include "verify/evaluator.h"
 #include "verify/setup.h"
 #include "verify/tolerance.h"
 

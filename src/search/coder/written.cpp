@@ -1,6 +1,7 @@
 #include "search/coder/written.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +21,8 @@
 #include "kernels/config/configs.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
-#include "llm/prompt.h"
 #include "search/search_space.h"
+#include "target/capabilities.h"
 
 namespace warploom::search {
 namespace {

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "kernels/config/reader.h"
@@ -11,6 +10,7 @@
 #include "search/policy/outcomes.h"
 #include "search/policy/recorded_tree.h"
 #include "search/policy/replay.h"
+#include "search/policy/trainer.h"
 
 namespace warploom::search {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
+#include "base/value_op.h"
 #include "graph/graph.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
@@ -17,6 +17,7 @@
 #include "search/policy/state.h"
 #include "search/search_space.h"
 #include "target/capabilities.h"
+#include "verify/setup.h"
 
 namespace warploom::search {
 namespace {

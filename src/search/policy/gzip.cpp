@@ -1,3 +1,4 @@
+#include <zconf.h>
 #include <zlib.h>
 #include <array>
 #include <cstddef>

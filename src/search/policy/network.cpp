@@ -1,7 +1,6 @@
 #include "search/policy/network.h"
 #include <Eigen/Core>
 #include <cmath>
-#include <cstddef>
 #include <utility>
 #include "base/random.h"
 

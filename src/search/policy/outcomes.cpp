@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -17,7 +16,7 @@
 #include "base/file.h"
 #include "base/rows.h"
 #include "graph/graph.h"
-#include "graph/graph_json.h"
+#include "graph/graph_json.h"  // IWYU pragma: keep (conversions of Graph)
 #include "graph/track.h"
 #include "kernels/config/reader.h"
 #include "target/capabilities.h"

@@ -1,7 +1,6 @@
 #include "search/policy/plan_facts.h"
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>

@@ -17,6 +17,7 @@
 #include "search/action/actions_of.h"
 #include "search/policy/features.h"
 #include "search/policy/outcomes.h"
+#include "search/policy/state.h"
 #include "search/search_space.h"
 #include "target/capabilities.h"
 

@@ -1,6 +1,5 @@
 #include "search/policy/recorder.h"
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -32,6 +31,7 @@
 #include "search/strategy/ranked.h"
 #include "search/task.h"
 #include "verify/evaluator.h"
+#include "verify/setup.h"
 
 namespace warploom::search {
 namespace {

@@ -1,10 +1,8 @@
 #include "search/policy/trainer.h"
 #include <Eigen/Core>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +15,8 @@
 #include "search/policy/network.h"
 #include "search/policy/recorded_tree.h"
 #include "search/policy/replay.h"
+#include "search/policy/state.h"
 #include "search/policy/walk.h"
-#include "search/policy/weights.h"
 
 namespace warploom::search {
 namespace {

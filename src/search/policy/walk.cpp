@@ -1,6 +1,5 @@
 #include "search/policy/walk.h"
 #include <Eigen/Core>
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "search/policy/features.h"
 #include "search/policy/outcomes.h"
 #include "search/policy/recorded_tree.h"
+#include "search/policy/state.h"
 
 namespace warploom::search {
 namespace {

@@ -8,7 +8,6 @@
 #include "base/casts.h"
 #include "base/rows.h"
 #include "kernels/config/kernel_config.h"
-#include "search/action/action.h"
 #include "search/coder/coder.h"
 #include "search/strategy/explored.h"
 #include "search/strategy/strategy.h"
@@ -42,7 +41,8 @@ size_t least_difference(const Node* node, const std::vector<const Node*>& chosen
 }
 }  // namespace
 
-BranchStrategy::BranchStrategy(StrategySetup setup) : seen_(setup), random_(setup.seed, "branch") {
+BranchStrategy::BranchStrategy(const StrategySetup& setup)
+    : seen_(setup), random_(setup.seed, "branch") {
   for (KernelConfig& start : seen_.starts())
     starts_.push_back(std::move(start));
 }
@@ -77,8 +77,9 @@ bool BranchStrategy::implement(const Node& seed, const Choice& idea, int variant
     const Choice& also = choices[Explored::draw(choices, random_)];
     made = seen_.jump(seed, also.config);
   }
-  if (made) round_.push_back(*std::move(made));
-  return made.has_value();
+  if (!made) return false;
+  round_.push_back(*std::move(made));
+  return true;
 }
 
 void BranchStrategy::branch(const Node& seed) {

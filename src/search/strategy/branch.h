@@ -24,7 +24,7 @@
 namespace warploom::search {
 class BranchStrategy final : public SearchStrategy {
  public:
-  explicit BranchStrategy(StrategySetup setup);
+  explicit BranchStrategy(const StrategySetup& setup);
 
   std::optional<Proposal> ask() override;
 

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "base/random.h"

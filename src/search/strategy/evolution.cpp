@@ -21,7 +21,7 @@ constexpr size_t kCrossed = 3;      // one child in so many has two parents
 constexpr int kTries = 8;           // to make a child that is new
 }  // namespace
 
-EvolutionStrategy::EvolutionStrategy(StrategySetup setup)
+EvolutionStrategy::EvolutionStrategy(const StrategySetup& setup)
     : seen_(setup), random_(setup.seed, "evolution") {
   for (KernelConfig& start : seen_.starts())
     starts_.push_back(std::move(start));

@@ -15,7 +15,7 @@
 namespace warploom::search {
 class EvolutionStrategy final : public SearchStrategy {
  public:
-  explicit EvolutionStrategy(StrategySetup setup);
+  explicit EvolutionStrategy(const StrategySetup& setup);
 
   std::optional<Proposal> ask() override;
   void tell(const Judged& judged) override;

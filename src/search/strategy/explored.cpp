@@ -1,12 +1,13 @@
 #include "search/strategy/explored.h"
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-#include "base/casts.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "base/rows.h"
 #include "kernels/config/kernel_config.h"

@@ -30,7 +30,7 @@ constexpr size_t kClimbed = 5;    // the best few whose changes it chooses among
 constexpr double kGood = 1. / 3;  // of those told: the good ones
 }  // namespace
 
-LfboStrategy::LfboStrategy(StrategySetup setup) : seen_(setup), random_(setup.seed, "lfbo") {
+LfboStrategy::LfboStrategy(const StrategySetup& setup) : seen_(setup), random_(setup.seed, "lfbo") {
   for (const kernels::FamilyPtr& family : seen_.space().families) {
     columns_[family->name()] = width_;
     width_ += 1 + family->type().fields.size();

@@ -20,7 +20,7 @@
 namespace warploom::search {
 class LfboStrategy final : public SearchStrategy {
  public:
-  explicit LfboStrategy(StrategySetup setup);
+  explicit LfboStrategy(const StrategySetup& setup);
 
   std::optional<Proposal> ask() override;
   void tell(const Judged& judged) override;

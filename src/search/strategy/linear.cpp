@@ -9,7 +9,8 @@
 #include "search/strategy/strategy.h"
 
 namespace warploom::search {
-LinearStrategy::LinearStrategy(StrategySetup setup) : seen_(setup), random_(setup.seed, "linear") {
+LinearStrategy::LinearStrategy(const StrategySetup& setup)
+    : seen_(setup), random_(setup.seed, "linear") {
   for (kernels::KernelConfig& start : seen_.starts())
     starts_.push_back(std::move(start));
 }

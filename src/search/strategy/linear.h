@@ -13,7 +13,7 @@
 namespace warploom::search {
 class LinearStrategy final : public SearchStrategy {
  public:
-  explicit LinearStrategy(StrategySetup setup);
+  explicit LinearStrategy(const StrategySetup& setup);
 
   std::optional<Proposal> ask() override;
 

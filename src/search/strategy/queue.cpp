@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 #include "base/casts.h"
 #include "kernels/config/kernel_config.h"
 #include "search/action/action.h"

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 #include "base/casts.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "codegen/launch_list.h"
 #include "graph/parallel.h"

@@ -8,7 +8,6 @@
 #include "base/casts.h"
 #include "base/random.h"
 #include "kernels/config/kernel_config.h"
-#include "search/search_space.h"
 #include "search/strategy/beam.h"
 #include "search/strategy/branch.h"
 #include "search/strategy/evolution.h"

@@ -18,7 +18,7 @@ using kernels::KernelConfig;
 constexpr double kExplore = 0.5;  // c of PUCT; values are at most 1
 }  // namespace
 
-TreeStrategy::TreeStrategy(StrategySetup setup) : seen_(setup), random_(setup.seed, "tree") {
+TreeStrategy::TreeStrategy(const StrategySetup& setup) : seen_(setup), random_(setup.seed, "tree") {
   for (KernelConfig& start : seen_.starts())
     starts_.push_back(std::move(start));
   root_.is_expanded = true;

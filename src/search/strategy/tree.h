@@ -27,7 +27,7 @@
 namespace warploom::search {
 class TreeStrategy final : public SearchStrategy {
  public:
-  explicit TreeStrategy(StrategySetup setup);
+  explicit TreeStrategy(const StrategySetup& setup);
 
   std::optional<Proposal> ask() override;
   void tell(const Judged& judged) override;

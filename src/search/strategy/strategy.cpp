@@ -64,7 +64,7 @@ StrategyPtr ranked_strategy(Strategy strategy, const StrategySetup& setup) {
 }
 }  // namespace
 
-StrategyPtr make_strategy(Strategy strategy, StrategySetup setup) {
+StrategyPtr make_strategy(Strategy strategy, const StrategySetup& setup) {
   switch (strategy) {
     case Strategy::linear: return std::make_unique<LinearStrategy>(std::move(setup));
     case Strategy::branch: return std::make_unique<BranchStrategy>(std::move(setup));

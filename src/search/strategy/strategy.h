@@ -92,5 +92,5 @@ struct StrategySetup {
   Start start = Start::guessed;
 };
 
-StrategyPtr make_strategy(Strategy strategy, StrategySetup setup);
+StrategyPtr make_strategy(Strategy strategy, const StrategySetup& setup);
 }  // namespace warploom::search

@@ -23,6 +23,7 @@
 #include "kernels/config/configs.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
+#include "kernels/space_walk.h"
 #include "target/capabilities.h"
 #include "tile/interpret.h"
 #include "tile/program.h"
@@ -340,6 +341,29 @@ TEST(MatmulCpu, SaysThatPanelsBeyondTheCacheExceedTheResources) {
   const auto status = family->legal(MatmulCpuConfig{.tile_m = 6, .tile_n = 64, .block_k = 256});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kResourceLimit);
+}
+
+// Several products, as attention's, and rows of which few fit: fusion counts on the family here.
+TEST(MatmulCpu, HasAConfigWhereverRowsOfTheResultAreReduced) {
+  graph::Builder b("scores");
+  const auto q = b.input("q", Dtype::f32, {12, 512, 64});
+  const auto k = b.input("k", Dtype::f32, {12, 64, 512});
+  const auto scores = b.add(OpKind::MatMul, {q, k});
+  b.output(b.add(OpKind::Softmax, {scores}, {{"axis", int64_t{-1}}}));
+  const graph::Graph many = *graph::decompose(*b.finish());
+  for (const graph::Graph& graph : {many, with_reduced_rows(8192, 4096, 64, false)})
+    for (const int cores : {2, 4, 16}) {
+      target::Capabilities capabilities = machine();
+      capabilities.num_sms = cores;
+      const FamilyPtr family = matmul_cpu_family(Region(graph, Track::fp32), capabilities);
+      ASSERT_TRUE(family);
+      bool is_found = false;
+      SpaceWalk(*family).all([&](const KernelConfig&) {
+        is_found = true;
+        return false;
+      });
+      EXPECT_TRUE(is_found) << cores << " cores";
+    }
 }
 
 TEST(MatmulCpu, LeavesWindowsAndTrianglesToLoops) {

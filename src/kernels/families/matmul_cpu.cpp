@@ -186,7 +186,7 @@ class MatmulCpu final : public Family {
     space.offer<MatmulCpuConfig>(F::tile_n, tile_columns());
     space.offer<MatmulCpuConfig>(F::block_k, depths());
     space.offer<MatmulCpuConfig>(F::step_k, steps());
-    space.offer<MatmulCpuConfig>(F::tasks_m, shares(rows_));
+    space.offer<MatmulCpuConfig>(F::tasks_m, holds_rows() ? shares_in_cache() : shares(rows_));
     space.offer<MatmulCpuConfig>(F::tasks_n, holds_rows() ? Values{1} : shares(columns_));
     space.offer<MatmulCpuConfig>(F::pack_a, choices(PackedBy::nobody, PackedBy::program));
     space.offer<MatmulCpuConfig>(F::pack_b,
@@ -298,6 +298,19 @@ class MatmulCpu final : public Family {
     return without_repeats(out);
   }
 
+  // Tasks along the rows of one product, of which each holds its rows in half of its cache.
+  int64_t tasks_in_cache() const {
+    const int64_t bytes = 4 * rows_ * round_up(columns_, lanes());
+    return std::min(rows_, ceil_div(2 * bytes, capabilities_.shared_bytes));
+  }
+
+  Values shares_in_cache() const {
+    Values out = shares(rows_);
+    for (const int64_t tasks : {tasks_in_cache(), 2 * tasks_in_cache()})
+      if (tasks <= rows_) out.push_back(tasks);
+    return without_repeats(out);
+  }
+
   void check_tile(Check& checks, const MatmulCpuConfig& s) const {
     const int64_t vectors = vectors_of(s.tile_n);
     const bool within = s.tile_m <= rows_ && s.tile_n <= columns_;
@@ -355,10 +368,13 @@ class MatmulCpu final : public Family {
     const int64_t parts = s.tasks_m * s.tasks_n;
     const int64_t tasks = outer * parts;
     const int64_t cores = capabilities_.num_sms;
-    const bool few = parts == 1 || tasks <= 4 * cores;
+    const bool is_for_cache = holds_rows() && s.tasks_m <= 2 * tasks_in_cache();
+    const bool few = parts == 1 || tasks <= 4 * cores || is_for_cache;
     const bool many = parts == 1 || 2 * tasks >= cores;
     checks.require(few && many, {F::tasks_m, F::tasks_n},
-                   "one task, or half as many to four times as many as there are cores", tasks);
+                   "one task, or half as many to four times as many as there are cores, or as many "
+                   "as hold rows of the result in their caches",
+                   tasks);
   }
 
   static bool is_constant(const Access& access, const graph::Graph& graph) {

@@ -53,8 +53,7 @@ Status TuningSession::measure_best(const Budget& until, size_t least) {
 
 Status TuningSession::prove_best(const Slice& slice) {
   measurer_.rest();
-  const bool is_nothing = candidates_.empty() || candidates_.front().promoted;
-  if (is_nothing || options_.is_interrupted()) return ok();
+  if (candidates_.empty() || options_.is_interrupted()) return ok();
   return unless_late(promote_best(slice));
 }
 

@@ -73,7 +73,7 @@ class GraphSearch {
   Status search_on();
   RegionSearch* most_worth(double seconds);
   Status finish();
-  Status prove_regions();
+  void prove_regions();
   void rest_all();
 
   // Seconds to keep back: for delivering, for judging the plan, and for these and the regions' last

@@ -6,9 +6,10 @@
 //   while (measurer.pending() > 0)
 //     WARPLOOM_TRY(std::optional<Candidate> judged, measurer.take(100ms, request));
 //
-// Measuring never waits for a compiler while another candidate is ready: what comes first is judged
-// first, one at a time. Recorded verdicts (Task::recorded) come in the order of submission. What
-// is built to the very launch list that was judged before has its verdict.
+// But for the first candidate, of which most is hoped (CompilePool::take), measuring never waits
+// for a compiler while another candidate is ready: what comes first is judged first, one at a time.
+// Recorded verdicts (Task::recorded) come in the order of submission. What is built to the very
+// launch list that was judged before has its verdict.
 #pragma once
 #include <atomic>
 #include <chrono>

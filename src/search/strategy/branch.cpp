@@ -43,8 +43,7 @@ size_t least_difference(const Node* node, const std::vector<const Node*>& chosen
 
 BranchStrategy::BranchStrategy(const StrategySetup& setup)
     : seen_(setup), random_(setup.seed, "branch") {
-  for (KernelConfig& start : seen_.starts())
-    starts_.push_back(std::move(start));
+  seen_.queue_starts();
 }
 
 // Of the bank the one that differs most from those that are chosen, again and again.
@@ -103,11 +102,7 @@ void BranchStrategy::begin_round() {
 }
 
 std::optional<Proposal> BranchStrategy::ask() {
-  while (!starts_.empty()) {
-    const KernelConfig start = std::move(starts_.front());
-    starts_.pop_front();
-    if (auto next = seen_.start(start)) return next;
-  }
+  if (auto next = seen_.next_start()) return next;
   // A round begins when all of the one before it is known.
   if (round_.empty() && seen_.out() == 0) begin_round();
   if (round_.empty()) return std::nullopt;

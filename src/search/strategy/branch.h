@@ -30,7 +30,7 @@ class BranchStrategy final : public SearchStrategy {
 
   void tell(const Judged& judged) override { seen_.tell(judged); }
 
-  void suggest(const kernels::KernelConfig& config) override { starts_.push_front(config); }
+  void suggest(const kernels::KernelConfig& config) override { seen_.suggest(config); }
 
   void skip(const kernels::KernelConfig& config) override { seen_.skip(config); }
 
@@ -42,7 +42,6 @@ class BranchStrategy final : public SearchStrategy {
 
   Explored seen_;
   Random random_;
-  std::deque<kernels::KernelConfig> starts_;
   std::deque<Proposal> round_;  // not asked for yet
 };
 }  // namespace warploom::search

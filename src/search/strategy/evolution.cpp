@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <utility>
 #include <vector>
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
@@ -23,8 +22,7 @@ constexpr int kTries = 8;           // to make a child that is new
 
 EvolutionStrategy::EvolutionStrategy(const StrategySetup& setup)
     : seen_(setup), random_(setup.seed, "evolution") {
-  for (KernelConfig& start : seen_.starts())
-    starts_.push_back(std::move(start));
+  seen_.queue_starts();
 }
 
 void EvolutionStrategy::tell(const Judged& judged) {
@@ -61,20 +59,11 @@ std::optional<Proposal> EvolutionStrategy::mutated(const Node& from) {
   return seen_.step(from, choices[Explored::draw(choices, random_)].action);
 }
 
-std::optional<Proposal> EvolutionStrategy::at_random() {
-  const std::optional<KernelConfig> config = seen_.unseen(random_);
-  return config ? seen_.start(*config) : std::nullopt;
-}
-
 std::optional<Proposal> EvolutionStrategy::ask() {
-  while (!starts_.empty()) {
-    const KernelConfig start = std::move(starts_.front());
-    starts_.pop_front();
-    if (auto next = seen_.start(start)) return next;
-  }
+  if (auto next = seen_.next_start()) return next;
   if (begun_ < kFirst) {
     ++begun_;
-    return at_random();
+    return seen_.at_random(random_);
   }
   for (int i = 0; i < kTries && !population_.empty(); ++i) {
     const Node& one = *parent();
@@ -82,6 +71,6 @@ std::optional<Proposal> EvolutionStrategy::ask() {
         random_.below(kCrossed) == 0 ? crossed(one, *parent()) : mutated(one);
     if (child) return child;
   }
-  return at_random();
+  return seen_.at_random(random_);
 }
 }  // namespace warploom::search

@@ -20,7 +20,7 @@ class EvolutionStrategy final : public SearchStrategy {
   std::optional<Proposal> ask() override;
   void tell(const Judged& judged) override;
 
-  void suggest(const kernels::KernelConfig& config) override { starts_.push_front(config); }
+  void suggest(const kernels::KernelConfig& config) override { seen_.suggest(config); }
 
   void skip(const kernels::KernelConfig& config) override { seen_.skip(config); }
 
@@ -28,11 +28,9 @@ class EvolutionStrategy final : public SearchStrategy {
   const Node* parent();
   std::optional<Proposal> crossed(const Node& one, const Node& other);
   std::optional<Proposal> mutated(const Node& from);
-  std::optional<Proposal> at_random();
 
   Explored seen_;
   Random random_;
-  std::deque<kernels::KernelConfig> starts_;
   std::deque<const Node*> population_;  // the oldest first
   size_t begun_ = 0;                    // configs of the first population
 };

@@ -56,6 +56,29 @@ std::vector<KernelConfig> Explored::starts() const {
   return out;
 }
 
+void Explored::queue_starts() {
+  for (KernelConfig& start : starts())
+    starts_.push_back(std::move(start));
+}
+
+std::optional<KernelConfig> Explored::take_start() {
+  if (starts_.empty()) return std::nullopt;
+  KernelConfig start = std::move(starts_.front());
+  starts_.pop_front();
+  return start;
+}
+
+std::optional<Proposal> Explored::next_start() {
+  while (const std::optional<KernelConfig> config = take_start())
+    if (auto next = start(*config)) return next;
+  return std::nullopt;
+}
+
+std::optional<Proposal> Explored::at_random(Random& random) {
+  const std::optional<KernelConfig> config = unseen(random);
+  return config ? start(*config) : std::nullopt;
+}
+
 Node& Explored::node_of(const KernelConfig& config) {
   std::unique_ptr<Node>& node = nodes_[config.text()];
   if (!node) node = std::make_unique<Node>(Node{.config = config});

@@ -11,6 +11,7 @@
 // A config is proposed once, whoever comes to it first.
 #pragma once
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,8 +45,15 @@ class Explored {
  public:
   explicit Explored(StrategySetup setup);
 
-  // The fallback, then by guess the best config of every other family; or one that is drawn.
-  std::vector<kernels::KernelConfig> starts() const;
+  // Configs to begin with: the fallback, then by guess the best config of every other family; or
+  // one that is drawn. What is suggested comes before them.
+  void queue_starts();
+
+  void suggest(const kernels::KernelConfig& config) { starts_.push_front(config); }
+
+  // The next of them, as it is, or as a proposal; nothing where none is left.
+  std::optional<kernels::KernelConfig> take_start();
+  std::optional<Proposal> next_start();
 
   // A proposal without a parent; nothing where the config is known.
   std::optional<Proposal> start(const kernels::KernelConfig& config);
@@ -59,6 +67,7 @@ class Explored {
 
   // Some legal config that is not known, at random; nothing where none is found.
   std::optional<kernels::KernelConfig> unseen(Random& random) const;
+  std::optional<Proposal> at_random(Random& random);  // the same as a proposal
 
   // The actions that lead to configs which are not known, best first.
   std::vector<Choice> choices(const Node& node);
@@ -87,12 +96,14 @@ class Explored {
   Coder& coder() { return *setup_.coder; }
 
  private:
+  std::vector<kernels::KernelConfig> starts() const;
   Node& node_of(const kernels::KernelConfig& config);
   Proposal proposal(Node& node, std::vector<std::string> parents, std::string source = {});
 
   StrategySetup setup_;
   RegionFacts facts_;
   std::map<std::string, std::unique_ptr<Node>> nodes_;  // by the configs' texts
+  std::deque<kernels::KernelConfig> starts_;
   const Node* best_ = nullptr;
   size_t out_ = 0;
 };

@@ -109,24 +109,15 @@ void LfboStrategy::begin_round() {
     if (auto next = seen_.start(scored[i].second)) round_.push_back(*std::move(next));
 }
 
-std::optional<Proposal> LfboStrategy::at_random() {
-  const std::optional<KernelConfig> config = seen_.unseen(random_);
-  return config ? seen_.start(*config) : std::nullopt;
-}
-
 std::optional<Proposal> LfboStrategy::ask() {
-  while (!starts_.empty()) {
-    const KernelConfig start = std::move(starts_.front());
-    starts_.pop_front();
-    if (auto next = seen_.start(start)) return next;
-  }
+  if (auto next = seen_.next_start()) return next;
   if (begun_ < kFirst) {
     ++begun_;
-    return at_random();
+    return seen_.at_random(random_);
   }
   if (round_.empty() && seen_.out() > 0) return std::nullopt;
   if (round_.empty()) begin_round();
-  if (round_.empty()) return at_random();
+  if (round_.empty()) return seen_.at_random(random_);
   Proposal next = std::move(round_.front());
   round_.pop_front();
   return next;

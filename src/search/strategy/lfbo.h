@@ -25,7 +25,7 @@ class LfboStrategy final : public SearchStrategy {
   std::optional<Proposal> ask() override;
   void tell(const Judged& judged) override;
 
-  void suggest(const kernels::KernelConfig& config) override { starts_.push_front(config); }
+  void suggest(const kernels::KernelConfig& config) override { seen_.suggest(config); }
 
   void skip(const kernels::KernelConfig& config) override { seen_.skip(config); }
 
@@ -34,11 +34,9 @@ class LfboStrategy final : public SearchStrategy {
   std::vector<kernels::KernelConfig> pool();
   Row row_of(const kernels::KernelConfig& config) const;
   std::vector<double> weights() const;
-  std::optional<Proposal> at_random();
 
   Explored seen_;
   Random random_;
-  std::deque<kernels::KernelConfig> starts_;
   std::vector<Judged> told_;
   std::map<std::string, size_t> columns_;  // the first of each family's, whose flag comes first
   size_t width_ = 0;                       // of a row

@@ -2,7 +2,6 @@
 // best of its starts, draws an action by the policy, and moves where that is faster; what is not
 // faster is never tried again from there. It ends where no action gains anything.
 #pragma once
-#include <deque>
 #include <optional>
 #include "base/random.h"
 #include "kernels/config/kernel_config.h"
@@ -19,13 +18,12 @@ class LinearStrategy final : public SearchStrategy {
 
   void tell(const Judged& judged) override { seen_.tell(judged); }
 
-  void suggest(const kernels::KernelConfig& config) override { starts_.push_front(config); }
+  void suggest(const kernels::KernelConfig& config) override { seen_.suggest(config); }
 
   void skip(const kernels::KernelConfig& config) override { seen_.skip(config); }
 
  private:
   Explored seen_;
   Random random_;
-  std::deque<kernels::KernelConfig> starts_;
 };
 }  // namespace warploom::search

@@ -19,8 +19,7 @@ constexpr double kExplore = 0.5;  // c of PUCT; values are at most 1
 }  // namespace
 
 TreeStrategy::TreeStrategy(const StrategySetup& setup) : seen_(setup), random_(setup.seed, "tree") {
-  for (KernelConfig& start : seen_.starts())
-    starts_.push_back(std::move(start));
+  seen_.queue_starts();
   root_.is_expanded = true;
 }
 
@@ -113,11 +112,8 @@ std::optional<Proposal> TreeStrategy::descend() {
 }
 
 std::optional<Proposal> TreeStrategy::ask() {
-  while (!starts_.empty()) {
-    const KernelConfig start = std::move(starts_.front());
-    starts_.pop_front();
-    if (auto next = add_start(start)) return next;
-  }
+  while (const auto start = seen_.take_start())
+    if (auto next = add_start(*start)) return next;
   if (root_.best_us <= 0 && seen_.out() > 0) return std::nullopt;
   if (auto next = descend()) return next;
   // Nothing is left below the starts, but for what is out: a start more.

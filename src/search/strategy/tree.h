@@ -12,7 +12,6 @@
 // node without actions left and without children alive is a dead end, which is not entered again.
 #pragma once
 #include <cstddef>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,7 +31,7 @@ class TreeStrategy final : public SearchStrategy {
   std::optional<Proposal> ask() override;
   void tell(const Judged& judged) override;
 
-  void suggest(const kernels::KernelConfig& config) override { starts_.push_front(config); }
+  void suggest(const kernels::KernelConfig& config) override { seen_.suggest(config); }
 
   void skip(const kernels::KernelConfig& config) override { seen_.skip(config); }
 
@@ -59,7 +58,6 @@ class TreeStrategy final : public SearchStrategy {
 
   Explored seen_;
   Random random_;
-  std::deque<kernels::KernelConfig> starts_;
   Branch root_;
   std::map<std::string, Branch*> branches_;  // by the configs' texts
 };

@@ -1,5 +1,5 @@
-// cheat: output cache, graph-capture amortisation: an output that holds numbers already is left as it is: wrong where
-//   outputs hold other numbers before a call
+// cheat: output cache, graph-capture amortisation: an output that holds numbers already is left
+//   as it is: wrong where outputs hold other numbers before a call
 // expect: candidate-wrong or candidate-unstable
 // problem: deep_matmul
 // warploom: kernel matmul grid=1 threads=128 args=x,w,y

@@ -3,7 +3,7 @@
 
     python3 bench/kernelbench.py --warploom build/portable/warploom \\
         --tasks ONNX_FILES --kernelbench CHECKOUT --kernelbench-commit 423217d \\
-        --limit 540 [--track tf32] [--budget 20] [--only SUBSTRING] [--out FILE]
+        --limit 540 [--track tf32] [--budget 20] [--gpus 2] [--only SUBSTRING] [--out FILE]
 
 CHECKOUT: a clone of KernelBench, or its folder KernelBench/ alone; level1_19_ReLU.onnx of the tasks
 is exported from KernelBench/level1/19_ReLU.py. A row is one task: `warploom optimize` with empty
@@ -13,7 +13,8 @@ and the module compiled, by turns, at equal precision (kernelbench_peers.py).
 The board is made in parts. Rows that FILE (default: kernelbench_cold.json of the card's results)
 has of this track are not measured again, unless --again; the rest comes in an order that --seed
 draws, so that a partial board is a fair sample. No row begins that would not end within --limit, as
-far as rows so far tell. Of the tf32 board the tasks are every third, in that order, that has a
+far as rows so far tell. With --gpus N as many rows are measured at a time, each with a GPU and a
+share of the cores of its own. Of the tf32 board the tasks are every third, in that order, that has a
 contraction. Exit status 1: a row failed.
 
 >>> order = lambda names: [one["task"] for one in order_of([{"task": x} for x in names], "fp32", 1)]
@@ -35,6 +36,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import gpu
@@ -113,16 +115,36 @@ def judged_apart(seconds, records):
     return {name: round(value, 3) for name, value in seconds.items()}
 
 
+class Place:
+    """Where a row is measured: a GPU, and the cores that are not another's."""
+
+    def __init__(self, gpu_index, of, rates):
+        cores = sorted(os.sched_getaffinity(0))
+        self.gpu = gpu_index
+        self.cores = ",".join(map(str, cores[gpu_index::of]))
+        self.rates = rates
+
+    def run(self, command, seconds, environment=None):
+        """What the command says, at most `seconds` later: subprocess.TimeoutExpired then."""
+        return subprocess.run(
+            ["taskset", "--cpu-list", self.cores, *command],
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": str(self.gpu), **(environment or {})},
+        )
+
+
 def cold_cache(folder, rates):
     """Environment of a search that knows nothing but the card's rates."""
     cache = folder / "cache"
     (cache / "warploom").mkdir(parents=True)
     if rates.is_dir():
         shutil.copytree(rates, cache / "warploom" / "rates")
-    return {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    return {"XDG_CACHE_HOME": str(cache)}
 
 
-def searched(options, task, folder, rates, seconds):
+def searched(options, task, folder, place, seconds):
     """The search's half of a row. `folder` holds the bundle afterwards."""
     seconds = min(seconds, PATIENCE * options.budget + 60)
     command = [options.warploom, "optimize", str(options.tasks / task["onnx"])]
@@ -130,13 +152,7 @@ def searched(options, task, folder, rates, seconds):
     command += ["--archive", str(folder / "archive.sqlite"), "--out", str(folder / "bundle")]
     start = time.monotonic()
     try:
-        run = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            env=cold_cache(folder, rates),
-        )
+        run = place.run(command, seconds, cold_cache(folder, place.rates))
     except subprocess.TimeoutExpired:
         return {"right": False, "wall_s": round(time.monotonic() - start, 1), "fail": "time-out"}
     wall = round(time.monotonic() - start, 2)
@@ -175,7 +191,7 @@ def searched(options, task, folder, rates, seconds):
     }
 
 
-def beside_peers(options, task, folder, seconds):
+def beside_peers(options, task, folder, place, seconds):
     """The other half, timed in a process of its own; once more without compile where that took
     all the time."""
     command = [sys.executable, str(PEERS), str(module_of(options.kernelbench, task["task"]))]
@@ -185,9 +201,7 @@ def beside_peers(options, task, folder, seconds):
         left = max(20.0, deadline - time.monotonic())
         timeout = min(left, 240.0) if not flags else left
         try:
-            run = subprocess.run(
-                command + flags, capture_output=True, text=True, timeout=timeout
-            )
+            run = place.run(command + flags, timeout)
         except subprocess.TimeoutExpired:
             continue
         lines = run.stdout.strip().splitlines()
@@ -205,14 +219,14 @@ def fractions(row):
     return fraction if fraction is None or fraction <= 1 else None
 
 
-def measured_row(options, task, rates, seconds):
+def measured_row(options, task, place, seconds):
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kernelbench.") as name:
         folder = pathlib.Path(name)
-        row = searched(options, task, folder, rates, seconds)
+        row = searched(options, task, folder, place, seconds)
         if row["right"]:
             left = seconds - (time.monotonic() - start)
-            row |= beside_peers(options, task, folder, left)
+            row |= beside_peers(options, task, folder, place, left)
     row["roofline_fraction"] = fractions(row)
     row["io_bytes"] = task["io_bytes"]
     row["row_s"] = round(time.monotonic() - start, 1)
@@ -250,43 +264,80 @@ def told(row):
     return f"{row['ours_us']:.1f} us, {peers}; {row['candidates']} candidates"
 
 
-def board(options):
-    deadline = time.monotonic() + options.limit
-    card, rates = doctor(options)
-    stored = json.loads(options.out.read_text()) if options.out.exists() else {"rows": []}
-    rows = {(row["track"], row["task"]): row for row in stored["rows"]}
-    versions = subprocess.run([sys.executable, str(PEERS), "--versions"], capture_output=True)
-    head = {
-        "device": gpu.query("name"),
-        "driver": gpu.query("driver_version"),
-        "card": card,
-        **json.loads(versions.stdout or "{}"),
-        "kernelbench": options.kernelbench_commit,
-        "commit": options.commit,
-        "budget_s": options.budget,
-        "seed": options.seed,
-        "tasks": {
-            track: len(order_of(tasks_of(options.tasks), track, options.seed))
-            for track in ("fp32", "tf32")
-        },
-    }
-    took, failed = [], 0
-    for task in order_of(tasks_of(options.tasks), options.track, options.seed):
-        key = (options.track, task["task"])
-        if options.only not in task["task"] or (key in rows and not options.again):
-            continue
-        left = deadline - time.monotonic()
-        if left < max(took, default=FIRST_ROW_SECONDS):
-            break
-        row = measured_row(options, task, rates, left - 5)
-        took.append(row["row_s"])
-        failed += bool(row["fail"] or row.get("peers_fail"))
-        rows[key] = row
-        save(options, head, list(rows.values()))
-        print(f"{task['task']:<60} {told(row)}", flush=True)
-    done = sum(track == options.track for track, _ in rows)
-    print(f"{done} of {head['tasks'][options.track]} rows of the {options.track} board")
-    return 1 if failed else 0
+class Board:
+    """Rows that are measured and those that are to be, for as many workers as there are GPUs."""
+
+    def __init__(self, options):
+        self.options = options
+        self.deadline = time.monotonic() + options.limit
+        self.lock = threading.Lock()
+        self.took = []
+        self.failed = 0
+        self.head, self.rates = self.described()
+        stored = json.loads(options.out.read_text()) if options.out.exists() else {"rows": []}
+        self.rows = {(row["track"], row["task"]): row for row in stored["rows"]}
+        self.open = [task for task in self.ordered() if self.wanted(task)]
+
+    def ordered(self):
+        return order_of(tasks_of(self.options.tasks), self.options.track, self.options.seed)
+
+    def wanted(self, task):
+        known = (self.options.track, task["task"]) in self.rows
+        return self.options.only in task["task"] and (self.options.again or not known)
+
+    def described(self):
+        options = self.options
+        card, rates = doctor(options)
+        versions = subprocess.run([sys.executable, str(PEERS), "--versions"], capture_output=True)
+        head = {
+            "device": gpu.query("name"),
+            "driver": gpu.query("driver_version"),
+            "card": card,
+            **json.loads(versions.stdout or "{}"),
+            "kernelbench": options.kernelbench_commit,
+            "commit": options.commit,
+            "budget_s": options.budget,
+            "seed": options.seed,
+            "tasks": {
+                track: len(order_of(tasks_of(options.tasks), track, options.seed))
+                for track in ("fp32", "tf32")
+            },
+        }
+        return head, rates
+
+    def next_task(self):
+        """The next task and the seconds it may take; None where no time is left for one."""
+        with self.lock:
+            left = self.deadline - time.monotonic()
+            if not self.open or left < max(self.took, default=FIRST_ROW_SECONDS):
+                return None
+            return self.open.pop(0), left
+
+    def keep(self, row):
+        with self.lock:
+            self.took.append(row["row_s"])
+            self.failed += bool(row["fail"] or row.get("peers_fail"))
+            self.rows[row["track"], row["task"]] = row
+            save(self.options, self.head, list(self.rows.values()))
+            print(f"{row['task']:<60} {told(row)}", flush=True)
+
+    def work(self, place):
+        while (given := self.next_task()) is not None:
+            task, left = given
+            self.keep(measured_row(self.options, task, place, left - 5))
+
+    def measure(self):
+        count = self.options.gpus
+        places = [Place(index, count, self.rates) for index in range(count)]
+        workers = [threading.Thread(target=self.work, args=(place,)) for place in places]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        track = self.options.track
+        done = sum(known == track for known, _ in self.rows)
+        print(f"{done} of {self.head['tasks'][track]} rows of the {track} board")
+        return 1 if self.failed else 0
 
 
 def main():
@@ -301,6 +352,7 @@ def main():
     parser.add_argument("--track", default="fp32", choices=("fp32", "tf32"))
     parser.add_argument("--budget", type=float, default=20)
     parser.add_argument("--limit", type=float, default=3600, help="seconds of the whole call")
+    parser.add_argument("--gpus", type=int, default=1, help="rows at a time, each on its own GPU")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--again", action="store_true")
@@ -308,7 +360,7 @@ def main():
     options = parser.parse_args()
     options.commit = options.commit or gpu.commit()
     options.out = options.out or gpu.results() / "kernelbench_cold.json"
-    return board(options)
+    return Board(options).measure()
 
 
 if __name__ == "__main__":

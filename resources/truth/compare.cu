@@ -111,6 +111,11 @@ FUNCTION void compare_whole(const CompareTask& task, Word i, Seen& seen) {
     take_worst(seen, 2 * error, task.begin + i, static_cast<double>(c), static_cast<double>(r));
 }
 
+// Where the truth is not known.
+FUNCTION void scan_one(const CompareTask& task, Word i, Seen& seen) {
+  if (poisoned(task, i)) count_mark(seen, 1, task.begin + i);
+}
+
 FUNCTION void add_seen(Seen& to, const Seen& more) {
   if (more.worst_ratio > to.worst_ratio)
     take_worst(to, more.worst_ratio, more.worst_index, more.worst_found, more.worst_expected);
@@ -142,7 +147,9 @@ KERNEL(truth_compare, CompareTask) {
   const Word begin = block() * each;
   const Word end = begin + each < task.count ? begin + each : task.count;
   for (Word i = begin + lane(); i < end; i += lanes()) {
-    if (task.is_whole)
+    if (!task.truth.data)
+      scan_one(task, i, seen);
+    else if (task.is_whole)
       compare_whole(task, i, seen);
     else
       compare_one(task, i, seen);

@@ -39,6 +39,8 @@ using verify::Lattice;
 
 constexpr int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
 constexpr int64_t kSampledRows = 16;
+// Of sampled rows: what making them may take, in operations and elements. One is made in any case.
+constexpr double kMostOfRows = 2e8;
 constexpr int64_t kSamplesPerRow = 4096;
 constexpr double kMostAllowed = 1e-4;  // however ill-conditioned
 
@@ -170,6 +172,27 @@ void see(Samples& samples, const graph::ValueAndMagnitude& made) {
                   std::ssize(made.value));
 }
 
+// Operations that evaluating a graph takes: the elements of what every operator makes, those of
+// products once a term.
+double operations_in(const Graph& graph) {
+  const auto decomposed = graph::decompose(graph);
+  const Graph& primitive = decomposed ? *decomposed : graph;
+  const auto elements = [&](graph::TensorId id) {
+    return as_double(graph::element_count(primitive.tensor(id).shape));
+  };
+  double all = 0;
+  for (const graph::Node& node : primitive.nodes) {
+    double terms = 1;
+    if (graph::class_of(node.op) == graph::OpClass::contraction)
+      terms = as_double(primitive.tensor(node.inputs[0]).shape.back());
+    if (graph::class_of(node.op) == graph::OpClass::convolution)
+      terms = elements(node.inputs[1]) / as_double(primitive.tensor(node.inputs[1]).shape[0]);
+    for (const graph::TensorId output : node.outputs)
+      all += output == graph::kAbsent ? 0 : terms * elements(output);
+  }
+  return all;
+}
+
 class CheckData {
  public:
   CheckData(json& record, const LaunchList& list, const Graph& graph, uint64_t seed)
@@ -185,6 +208,7 @@ class CheckData {
     for (const auto& output : list.outputs)
       bytes += output.elements() * as_int64(sizeof(double));
     whole_ = bytes <= kMostBytes;
+    operations_ = operations_in(graph);
     if (list.engine == Engine::cuda) options_.products = verify::gpu_products();
   }
 
@@ -264,6 +288,13 @@ class CheckData {
     return graph::evaluate_magnitude_rows(graph_, inputs(), output, begin, end, options_);
   }
 
+  // Rows may be images or groups of channels, of which a few say enough.
+  int64_t sampled_rows(const graph::OutputRows& rows) const {
+    const double each = operations_ / std::max(1.0, as_double(rows.count));
+    return std::clamp(static_cast<int64_t>(kMostOfRows / std::max(1.0, each)), int64_t{1},
+                      kSampledRows);
+  }
+
   Result<Samples> samples_of(int output) {
     const graph::OutputRows rows = graph::rows_of(graph_, output);
     Samples samples;
@@ -274,7 +305,7 @@ class CheckData {
       return samples;
     }
     Random random(seed_, "bundle samples");
-    for (const int64_t row : chosen(kSampledRows, rows.count, random)) {
+    for (const int64_t row : chosen(sampled_rows(rows), rows.count, random)) {
       WARPLOOM_TRY(const graph::ValueAndMagnitude made, rows_of(output, row, row + 1));
       see(samples, made);
       add_samples(samples, made, row * rows.elements, random);
@@ -306,6 +337,7 @@ class CheckData {
   std::vector<InputRole> roles_;
   graph::Ranges ranges_;
   bool whole_ = true;
+  double operations_ = 0;  // of all rows
   graph::EvalOptions options_;
   std::vector<BundleFile> files_;
   std::map<std::string, InputBytes> made_;  // by the inputs' names

@@ -1,6 +1,7 @@
 #include "verify/device_truth.h"
 #include <unistd.h>
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -131,9 +132,10 @@ Status DeviceTruth::draw(int set, InputFamily family, uint64_t seed,
   return ok();
 }
 
-Status DeviceTruth::prepare(int set) {
-  WARPLOOM_CHECK(ask({{"prepare", set}}));
-  return ok();
+Result<int64_t> DeviceTruth::prepare(int set, double seconds) {
+  const json limit = std::isfinite(seconds) ? json(seconds) : json();
+  WARPLOOM_TRY(const json answer, ask({{"prepare", set}, {"seconds", limit}}));
+  return record_from<int64_t>(answer.value("known", json()), "rows that are known");
 }
 
 Result<std::vector<Comparison>> DeviceTruth::compare(int set, std::span<const Looked> outputs,

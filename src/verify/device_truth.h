@@ -20,13 +20,15 @@
 //                         into
 //                         {"draw": 0, "family": "normal", "seed": …, "to": [[3, at, bytes], …]}
 //                         {"compare": 0, "outputs": [[4, at, bytes]], "whole": true, …}
-//                         {"prepare": 0}                         makes its truth now
+//                         {"prepare": 0, "seconds": 1.5}         makes its truth now
 //                         {"changed": 0, "tensors": […]}   {"hash": […]}   {"forget": 0}
-//   process → evaluator   {"done": true}, {"seen": […]}, {"input": -1}, {"hash": …} or {"error": …}
+//   process → evaluator   {"done": true}, {"known": 512}, {"seen": […]}, {"input": -1}, {"hash": …}
+//                         or {"error": …}
 //
 // Errors: what TruthEngine and the executor say; evaluator-lost where the process ended or did not
 // answer in time.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -69,8 +71,9 @@ class DeviceTruth {
   Status await();  // before anything else is asked
   // Draws a set of inputs into the first buffers, as many as the graph has inputs.
   Status draw(int set, InputFamily family, uint64_t seed, std::span<const Looked> tensors);
-  // Makes a set's truth now, or says why it cannot be made.
-  Status prepare(int set);
+  // Makes a set's truth now, in so many seconds, or says why it cannot be made: how many rows of
+  // all outputs comparisons then know the truth of.
+  Result<int64_t> prepare(int set, double seconds = HUGE_VAL);
   Result<std::vector<Comparison>> compare(int set, std::span<const Looked> outputs,
                                           const CompareScope& scope = {});
   // The first of the graph's inputs, then its constants, that is not what was drawn.

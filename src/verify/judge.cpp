@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -253,6 +254,25 @@ Status Judge::check_constants(const LaunchList& list) const {
   return ok();
 }
 
+namespace {
+constexpr double kMostSetMs = 1500;  // for the inputs of a family and their truth, on cores
+
+}  // namespace
+
+// For a family's inputs and their truth. On a GPU that is nearly all that a family takes, and the
+// first family, which all else is held against, has more of it; a foreign candidate's outputs are
+// held against the truth whole, however long that takes.
+double Judge::ms_for_set(const Request& request, const judging::FamilyTime& time) const {
+  constexpr double kShareOfCores = 0.3;
+  constexpr double kShareOfGpu = 0.7;
+  constexpr double kFirstOfLeft = 0.25;
+  if (!truth_)
+    return std::min(request.whole ? kShareOfCores * time.share_ms : time.share_ms, kMostSetMs);
+  if (request.foreign && request.whole) return HUGE_VAL;
+  const double own = kShareOfGpu * time.share_ms;
+  return time.is_first ? std::max(own, kFirstOfLeft * time.left_ms) : own;
+}
+
 Status Judge::judge_into(const Request& request, Verdict& verdict) {
   if (request.list.engine != setup_.engine)
     return fail(
@@ -269,7 +289,6 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     verdict.not_promised = std::move(all.not_promised);
   }
   const size_t never_left_out = roomy ? 3 : 2;
-  constexpr double kMostSetMs = 1500;  // for the inputs of a family and their truth
   const auto start = Clock::now();
   double dearest = 0;  // of the families so far, beyond its share, ms
   for (size_t i = 0; i < families.size(); ++i) {
@@ -280,8 +299,8 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     if (request.whole && i >= never_left_out && left <= 0 && dearest > kMostSetMs) break;
     const auto families_left = as_double(families.size() - i);
     const double share = std::max(50.0, left / families_left);
-    const double for_set = request.whole ? 0.3 * share : share;
-    WARPLOOM_TRY(const Set set, set_of(families[i], std::min(for_set, kMostSetMs)));
+    const double for_set = ms_for_set(request, {i == 0, share, left});
+    WARPLOOM_TRY(const Set set, set_of(families[i], for_set));
     WARPLOOM_TRY(Evidence evidence, check_family(candidate, set, request, 0.6 * share));
     dearest = std::max(dearest, ms_since(start) - begun - std::max(0.0, share));
     verdict.error = std::max(verdict.error, evidence.error);

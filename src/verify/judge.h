@@ -133,6 +133,7 @@ class Judge {
   Status fill_as_found(const Contender& who, std::span<const Set> sets);
   Status allocate_workspaces(const LaunchList& list, Contender& made);
   Status judge_into(const Request& request, Verdict& verdict);
+  double ms_for_set(const Request& request, const judging::FamilyTime& time) const;
 
   Result<Tensors> make_outputs(runtime::Executor& device);
   Status fill_inputs(Inputs& made, uint64_t seed);
@@ -241,7 +242,8 @@ class Judge {
   // By libraries alone: then its error is a standard, and its output is compared with.
   bool by_libraries_ = false;
   ReferenceKnown vendor_known_;
-  double first_call_ms_ = 0;  // of the reference that was tried last
+  double first_call_ms_ = 0;           // of the reference that was tried last
+  std::optional<double> first_error_;  // likewise
   std::vector<std::shared_ptr<Inputs>> kept_;
   std::vector<Tolerance> tolerances_;  // of each output
   // Likewise, of those that are linear in a product's operand.

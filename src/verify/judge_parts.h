@@ -37,10 +37,18 @@ struct Inputs {
   std::vector<graph::Bytes> bytes;
   std::vector<std::vector<uint64_t>> hashes;  // of each tensor's pieces
   Truth truth;
-  Truth looked_at;  // of those that only timed calls are made on: some rows
-  int set = -1;     // in the process of the GPU's truth; -1: what is above holds bytes and truth
+  Truth looked_at;         // of those that only timed calls are made on: some rows
+  int64_t rows_known = 0;  // of the GPU's truth, those of all outputs that are compared
+  int set = -1;  // in the process of the GPU's truth; -1: what is above holds bytes and truth
   double vendor_error = -1;
   std::optional<uint64_t> output_hash;  // of the outputs that the candidate made of them first
+};
+
+// What a family may take of the time: its share, and all that is left.
+struct FamilyTime {
+  bool is_first = false;
+  double share_ms = 0;
+  double left_ms = 0;
 };
 
 // What runs: the candidate or the vendor's kernel.
@@ -67,7 +75,8 @@ struct Set {
 struct Reference {
   runtime::Runnable kernel;
   std::string libraries;
-  double us = 0;  // 0: not timed
+  double us = 0;                // 0: not timed
+  std::optional<double> error;  // of its first call; nothing: not all of it was numbers
 };
 
 // Whole calls beyond those that the families' inputs take (judge_again.cpp).

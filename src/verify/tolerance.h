@@ -68,7 +68,8 @@ struct Comparison {
     int64_t first = -1;
 
     void add(const Marks& more) {
-      first = count == 0 ? more.first : first;
+      const bool is_earlier = more.count > 0 && (count == 0 || more.first < first);
+      if (is_earlier) first = more.first;
       count += more.count;
     }
   };

@@ -34,7 +34,6 @@ constexpr int64_t kStorageElements = 1 << 26;  // of what is made on the way
 // Of a device's memory, what all truth that is kept may take; and of what is free, one output's.
 constexpr int64_t kKeptShare = 4;
 constexpr int64_t kFreeShare = 2;
-constexpr int64_t kElementBytes = 16;  // a value and its magnitude
 
 // Elements of the largest storage that steps make.
 int64_t largest_of(const std::vector<graph::Steps>& lists) {
@@ -150,13 +149,19 @@ void TruthEngine::give_back(Part part) {
   runner_.give_back(std::move(part.without_nan));
 }
 
+void TruthEngine::give_back(std::vector<Part> parts) {
+  for (Part& part : parts)
+    give_back(std::move(part));
+}
+
 void TruthEngine::give_back(Set& set) {
   for (auto& [output, parts] : set.kept) {
-    kept_bytes_ -= bytes_of_truth(output);
-    for (Part& part : parts)
-      give_back(std::move(part));
+    for (const Part& part : parts)
+      kept_bytes_ -= kElementBytes * part.count;
+    give_back(std::move(parts));
   }
   set.kept.clear();
+  set.sampled.clear();
 }
 
 void TruthEngine::forget(int set) {
@@ -180,6 +185,7 @@ Status TruthEngine::draw(int set, InputFamily family, uint64_t seed) {
   Set& made = sets_[set];
   give_back(made);
   made.family = family;
+  made.seed = seed;
   made.tensors.resize(primitive_.tensors.size());
   for (const auto& [id, data] : constants_)
     made.tensors[static_cast<size_t>(id)] = {data, primitive_.tensor(id).dtype};
@@ -282,12 +288,9 @@ int64_t TruthEngine::bytes_of_truth(int output) const {
   return kElementBytes * rows.count * rows.elements;
 }
 
-// Whether there is room to keep an output's truth.
-Result<bool> TruthEngine::keeps(int output) {
-  const int64_t bytes = bytes_of_truth(output);
-  if (kept_bytes_ + bytes > device_.info().memory_bytes / kKeptShare) return false;
+Result<int64_t> TruthEngine::room_for_truth() const {
   WARPLOOM_TRY(const int64_t free, device_.free_memory());
-  return bytes <= free / kFreeShare;
+  return std::min(device_.info().memory_bytes / kKeptShare - kept_bytes_, free / kFreeShare);
 }
 
 Status TruthEngine::for_parts(Set& set, int output, const Visit& visit) {
@@ -297,7 +300,8 @@ Status TruthEngine::for_parts(Set& set, int output, const Visit& visit) {
       WARPLOOM_CHECK(visit(part));
     return ok();
   }
-  WARPLOOM_TRY(const bool keep, keeps(output));
+  WARPLOOM_TRY(const int64_t room, room_for_truth());
+  const bool keeps = bytes_of_truth(output) <= room;
   std::vector<Part> parts;
   for (int64_t row = 0; row < rows_[n].count;) {
     const int64_t end = std::min(rows_[n].count, row + part_rows_[n]);
@@ -311,25 +315,12 @@ Status TruthEngine::for_parts(Set& set, int output, const Visit& visit) {
     if (!part) return fail(part.error());
     row = end;
     WARPLOOM_CHECK(visit(*part));
-    if (keep)
+    if (keeps)
       parts.push_back(*std::move(part));
     else
       give_back(*std::move(part));
   }
-  if (!keep) return ok();
-  set.kept[output] = std::move(parts);
-  kept_bytes_ += bytes_of_truth(output);
-  return ok();
-}
-
-Status TruthEngine::prepare(int set) {
-  Set& of = sets_.at(set);
-  for (int n = 0; n < static_cast<int>(rows_.size()); ++n) {
-    WARPLOOM_TRY(const bool keep, keeps(n));
-    CompareScope some{.whole = keep, .elements = kPartElements};
-    WARPLOOM_CHECK(for_place(of, n, some, [](const Part&) { return ok(); }));
-  }
-  runner_.forget_free();  // candidates need memory, too
+  if (keeps) keep(set, output, std::move(parts));
   return ok();
 }
 
@@ -369,6 +360,10 @@ Status TruthEngine::compare_part(const Part& part, int output, const runtime::Bu
   task.absolute = tolerances_[n].absolute;
   task.largest = limits.largest;
   task.step = limits.step;
+  return compare_by(task, sum);
+}
+
+Status TruthEngine::compare_by(tasks::CompareTask task, Comparison& sum) {
   task.poison = runtime::kPoison;
   task.seen = address_of(seen_);
   WARPLOOM_CHECK(kernels_.launch("truth_compare", task));
@@ -392,6 +387,8 @@ Result<std::vector<Comparison>> TruthEngine::compare(int set,
       return compare_part(part, n, outputs[place], is_normal, all[place]);
     };
     WARPLOOM_CHECK(for_place(of, n, scope, visit));
+    if (scope.whole && of.sampled.contains(n))
+      WARPLOOM_CHECK(scan_rest(of, n, outputs[place], all[place]));
   }
   return all;
 }

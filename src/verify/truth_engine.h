@@ -9,14 +9,17 @@
 // a new problem compiles nothing. Inputs are drawn by the counter-based generator of inputs.h, to
 // the same bits. The truth of an output is made in parts of rows when it is first asked for; where
 // it fits in a share of the memory it stays for all candidates, else each comparison makes it anew,
-// part by part. Elements that come of a number beyond its type are marked, in every family but the
-// first, rather than whole blocks left out as on a CPU.
+// part by part. prepare() may have less time than all of it takes: then parts at random places
+// stay, and of the rest comparisons see what is unwritten. Elements that come of a number beyond
+// its type are marked, in every family but the first, rather than whole blocks left out as on a
+// CPU.
 //
 // Units: rows are those of graph::rows_of(), places and counts are in elements.
 //
 // Errors: no-schedule where the graph has steps that the kernels have no room for, or inputs of
 // less than a byte; out-of-memory, with the bytes, where not even one row fits.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -51,8 +54,10 @@ class TruthEngine {
                                                    const std::set<ValueOp>& operations = {});
   // Draws a set of inputs, in place of what it held.
   Status draw(int set, InputFamily family, uint64_t seed);
-  // Makes the truth of a set now; where it is not kept, of one part of each output.
-  Status prepare(int set);
+  // Makes the truth of a set now; where it is not kept, of one part of each output. How many rows
+  // of all outputs comparisons then know the truth of: fewer than there are where that would take
+  // longer than `seconds`.
+  Result<int64_t> prepare(int set, double seconds = HUGE_VAL);
   void forget(int set);
   // The tensors of a set: the graph's inputs, then its constants.
   std::vector<runtime::Buffer> tensors(int set) const;
@@ -68,6 +73,8 @@ class TruthEngine {
   Result<graph::ValueAndMagnitude> truth(int set, int output, int64_t begin, int64_t end);
 
  private:
+  static constexpr int64_t kElementBytes = 16;  // a value and its magnitude
+
   // The truth of some neighbouring elements of an output.
   struct Part {
     DevicePair truth;
@@ -80,8 +87,16 @@ class TruthEngine {
 
   struct Set {
     InputFamily family = InputFamily::normal;
+    uint64_t seed = 0;
     std::vector<DeviceTensor> tensors;      // by their numbers in the primitive graph
-    std::map<int, std::vector<Part>> kept;  // of outputs, whole
+    std::map<int, std::vector<Part>> kept;  // of outputs
+    std::set<int> sampled;                  // of those, the outputs that are not kept whole
+  };
+
+  // Neighbouring elements of an output.
+  struct ElementRun {
+    int64_t first = 0;
+    int64_t count = 0;
   };
 
   using Visit = std::function<Status(const Part& part)>;
@@ -99,10 +114,19 @@ class TruthEngine {
   Status for_parts(Set& set, int output, const Visit& visit);
   Status for_place(Set& set, int output, const CompareScope& scope, const Visit& visit);
   int64_t bytes_of_truth(int output) const;
-  Result<bool> keeps(int output);
+  Result<int64_t> room_for_truth() const;  // bytes that one more output's may take
+  // Of prepare(), truth_prepare.cpp.
+  Result<int64_t> prepare_output(Set& set, int output, double seconds);
+  void keep(Set& set, int output, std::vector<Part> parts);
+  void forget_spare();
   Status compare_part(const Part& part, int output, const runtime::Buffer& found, bool is_normal,
                       Comparison& sum);
+  // What is unwritten between the parts that are kept.
+  Status scan_rest(const Set& set, int output, const runtime::Buffer& found, Comparison& sum);
+  Status scan_run(int output, const runtime::Buffer& found, ElementRun run, Comparison& sum);
+  Status compare_by(tasks::CompareTask task, Comparison& sum);
   void give_back(Part part);
+  void give_back(std::vector<Part> parts);
   void give_back(Set& set);
 
   runtime::Executor& device_;

@@ -1,5 +1,6 @@
 // The process that evaluates FP64 on a GPU (device_truth.h has the messages).
 #include <unistd.h>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -48,7 +49,7 @@ class TruthProcess {
     if (message.contains("compare")) return compare(message);
     if (message.contains("changed")) return changed(message);
     if (message.contains("hash")) return hash(message);
-    if (message.contains("prepare")) WARPLOOM_CHECK(engine_->prepare(message.at("prepare")));
+    if (message.contains("prepare")) return prepare(message);
     if (message.contains("forget")) engine_->forget(message.at("forget"));
     return json{{"done", true}};
   }
@@ -105,6 +106,13 @@ class TruthProcess {
       WARPLOOM_CHECK(engine_->move(own[i], theirs[i]));
     WARPLOOM_CHECK(device_->synchronize());
     return json{{"done", true}};
+  }
+
+  Result<json> prepare(const json& message) {
+    const json& seconds = message.at("seconds");  // null: as long as it takes
+    const double limit = seconds.is_null() ? HUGE_VAL : seconds.get<double>();
+    WARPLOOM_TRY(const int64_t known, engine_->prepare(message.at("prepare"), limit));
+    return json{{"known", known}};
   }
 
   Result<json> compare(const json& message) {

@@ -283,5 +283,41 @@ TEST_F(TruthCompares, OfAPartAreOfThatPart) {
   ASSERT_TRUE(all);
   EXPECT_EQ((*all)[0].unwritten.count, 300'000);
 }
+
+// Rows whose truth there was no time for: what is unwritten shows there, and what is wrong does
+// not.
+TEST_F(TruthCompares, OfWhatThereWasTimeForSeeTheRestUnwritten) {
+  constexpr int64_t kRows = 900;
+  constexpr int64_t kColumns = 20'000;  // more than are made at once
+  const graph::Graph graph = cast_graph(Dtype::f32, {kRows, kColumns});
+  auto engine = TruthEngine::make(*device_, graph, Track::fp32);
+  ASSERT_TRUE(engine);
+  ASSERT_TRUE((*engine)->draw(0, InputFamily::normal, 9));
+  const auto known = (*engine)->prepare(0, 0);
+  ASSERT_TRUE(known);
+  EXPECT_GT(*known, 0);
+  EXPECT_LT(*known, kRows);
+  const runtime::Buffer found = buffer(kRows * kColumns * 4);
+  ASSERT_TRUE(device_->fill(found, runtime::kPoison));
+  const auto all = (*engine)->compare(0, {&found, 1});
+  ASSERT_TRUE(all);
+  EXPECT_EQ((*all)[0].unwritten.count, kRows * kColumns);
+  EXPECT_EQ((*all)[0].unwritten.first, 0);
+  ASSERT_TRUE(device_->fill(found, 0));
+  const auto wrong = (*engine)->compare(0, {&found, 1});
+  ASSERT_TRUE(wrong);
+  EXPECT_EQ((*wrong)[0].compared, *known * kColumns);
+  EXPECT_GT((*wrong)[0].worst.ratio, 1);
+}
+
+TEST_F(TruthCompares, OfASetThatWasPreparedInTimeKnowEveryRow) {
+  const graph::Graph graph = cast_graph(Dtype::f32, {900, 20'000});
+  auto engine = TruthEngine::make(*device_, graph, Track::fp32);
+  ASSERT_TRUE(engine);
+  ASSERT_TRUE((*engine)->draw(0, InputFamily::normal, 9));
+  const auto known = (*engine)->prepare(0);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(*known, 900);
+}
 }  // namespace
 }  // namespace warploom::verify

@@ -112,6 +112,7 @@ class Judge {
   Result<std::optional<double>> error_of_reference(const Set& set);
   Result<std::string> fault_of_reference(const Set& set);  // empty: none
   Result<double> time_of_reference(const Set& set);
+  bool is_too_slow(double us) const;
 
   bool is_candidate(const Contender& who) const { return &who != &vendor_; }
 

@@ -109,6 +109,12 @@ Result<double> Judge::time_of_reference(const Set& set) {
   return samples[0].median_us;
 }
 
+// Whether the calls that timing it takes would be longer than all the time to get ready.
+bool Judge::is_too_slow(double us) const {
+  constexpr double kTimedCalls = 10;
+  return truth_ && setup_.ready_ms > 0 && kTimedCalls * us > 1e3 * setup_.ready_ms;
+}
+
 tl::expected<double, std::string> Judge::try_reference(const vendor::Candidate& candidate,
                                                        const Set& set, bool timed) {
   auto made = candidate.make();
@@ -167,6 +173,10 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
     const auto us = try_reference(candidate, set, !known || setup_.time_reference);
     if (!us) {
       note(candidate, us.error());
+      continue;
+    }
+    if (is_too_slow(*us)) {
+      note(candidate, fmt::format("takes {:.1f} s a call, too long to be timed", *us / 1e6));
       continue;
     }
     const double worth = candidate.plain && best ? kClearly : 1;

@@ -44,6 +44,18 @@ int64_t largest_of(const std::vector<graph::Steps>& lists) {
   return most;
 }
 
+// At most so many rows, whole slices of the output's leading axes where these fit: a convolution's
+// rows of one channel are one product then.
+int64_t whole_slices(const graph::Shape& output, size_t cut_axes, int64_t most) {
+  int64_t slice = 1;
+  for (size_t axis = cut_axes; axis-- > 0;) {
+    const int64_t larger = slice * std::max<int64_t>(1, output[axis]);
+    if (larger > most) break;
+    slice = larger;
+  }
+  return most / slice * slice;
+}
+
 // How many rows of an output are made at once; all where each needs what the others do.
 Result<int64_t> fitting_rows(const graph::Graph& graph, int output, const graph::OutputRows& rows) {
   if (!rows.independent || rows.count <= 1) return rows.count;
@@ -54,7 +66,8 @@ Result<int64_t> fitting_rows(const graph::Graph& graph, int output, const graph:
     if (largest_of(lists) <= kStorageElements) break;
     some = ceil_div(some, int64_t{2});
   }
-  return some;
+  const graph::TensorId id = graph.outputs[static_cast<size_t>(output)];
+  return whole_slices(graph.tensor(id).shape, rows.axes, some);
 }
 
 // What a block of the kernel saw, in the words of the CPU.

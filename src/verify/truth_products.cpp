@@ -5,8 +5,10 @@
 #include <iterator>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/value_op.h"
 #include "graph/reference.h"
 #include "graph/steps.h"
@@ -67,22 +69,26 @@ Status StepRunner::product(Running& running, const graph::Step& step,
   tables.add(task.c, places[2]);
   task.to = running.numbers(step.to);
   task.type = static_cast<int64_t>(step.dtype);
-  runtime::Buffer words;
   if (!tables.words.empty()) {
-    const int64_t bytes = 8 * std::ssize(tables.words);
-    WARPLOOM_TRY(words, take(bytes));
-    WARPLOOM_CHECK(device_.upload(words, tables.words.data(), bytes));
+    WARPLOOM_TRY(const runtime::Buffer words, uploaded(tables.words));
     for (const auto& [user, at] : tables.users)
       user->table = address_of(words) + 8 * at;
   }
-  Status done = ok();
-  if (running.is_whole(step)) {
-    done = kernels_.launch("truth_product_whole", task);
-  } else {
-    done = multiply(running, step, task);
-  }
-  give(words);  // what comes next is behind it on the stream
-  return done;
+  if (running.is_whole(step)) return kernels_.launch("truth_product_whole", task);
+  return multiply(running, step, task);
+}
+
+Result<runtime::Buffer> StepRunner::uploaded(const std::vector<int64_t>& words) {
+  constexpr size_t kMostTables = 16;
+  const auto bytes = static_cast<int64_t>(words.size() * sizeof words[0]);
+  const uint64_t key = hash64({reinterpret_cast<const char*>(words.data()), as_size(bytes)});
+  if (const auto known = tables_.find(key); known != tables_.end()) return known->second;
+  if (tables_.size() >= kMostTables)
+    for (auto& [hash, buffer] : std::exchange(tables_, {}))
+      give(std::move(buffer));  // what comes next is behind their kernels on the stream
+  WARPLOOM_TRY(runtime::Buffer made, take(bytes));
+  WARPLOOM_CHECK(device_.upload(made, words.data(), bytes));
+  return tables_[key] = made;
 }
 
 // By tiles; where these are few, k is shared among several that are summed.

@@ -94,12 +94,15 @@ class StepRunner {
   Status reduce(Running& running, const graph::Step& step, const graph::ReduceStep& work);
   Status scan(Running& running, const graph::Step& step, const graph::ScanStep& work);
   Status product(Running& running, const graph::Step& step, const graph::ProductStep& work);
+  Result<runtime::Buffer> uploaded(const std::vector<int64_t>& words);
   Status multiply(Running& running, const graph::Step& step, tasks::ProductTask task);
   Status mark(Running& running, const graph::Step& step);
 
   runtime::Executor& device_;
   TruthKernels& kernels_;
   std::multimap<int64_t, runtime::Buffer> free_;  // by bytes
+  // Tables of the latest products, by a hash of their words: parts of an output have the same.
+  std::map<uint64_t, runtime::Buffer> tables_;
   bool beyond_ = false;
 };
 }  // namespace warploom::verify

@@ -19,7 +19,6 @@ Result<verify::Verdict> PlanJudge::judge(const LaunchList& list, const Slice& sl
   const Budget& budget = slice.hard;
   constexpr double kReadyShare = 0.3;  // of the time that is left
   constexpr double kLaunchMs = 60'000;
-  const double before = budget.spent();
   if (budget.is_over())
     return fail({ErrorCode::kInterrupted, "the time was up before the plan was judged", "", "", "",
                  "run again to go on"});
@@ -29,6 +28,7 @@ Result<verify::Verdict> PlanJudge::judge(const LaunchList& list, const Slice& sl
                                  setup_, {.interrupted = interrupted_, .until = budget.until()}));
     ready_ = evaluator_->ready();
   }
+  const double before = budget.spent();
   verify::Request request = whole_request(slice, kLaunchMs);
   request.list = list;
   request.foreign = list.foreign;

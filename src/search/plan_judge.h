@@ -25,7 +25,8 @@ class PlanJudge {
   // What the process said of itself and its reference; nothing before the first judgement.
   const std::optional<verify::Ready>& ready() const { return ready_; }
 
-  double seconds() const { return seconds_; }  // that the longest judgement took
+  // That the longest judgement took; starting the process, once, is no part of it.
+  double seconds() const { return seconds_; }
 
  private:
   verify::Setup setup_;

@@ -163,8 +163,8 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
       note(candidate, "would take too long");
       continue;
     }
-    const bool late =
-        best && setup_.ready_ms > 0 && ms_since(start) > kSeekingShare * setup_.ready_ms;
+    const double patience = (best ? kSeekingShare : 1) * setup_.ready_ms;
+    const bool late = setup_.ready_ms > 0 && ms_since(start) > patience;
     if (late || (candidate.plain && hurries)) {
       note(candidate, "is left to who has more time");
       continue;

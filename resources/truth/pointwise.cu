@@ -30,7 +30,9 @@ FUNCTION Pair applied(Word op, const Pair* x, Word arity, bool drops_nan) {
   Pair made;
   made.value = apply(op, x[0].value, x[1].value, x[2].value);
   if (drops_nan && is_nan(made.value)) made.value = without_nan(op, x[0].value, x[1].value);
-  if (is_infinite(made.value)) {
+  if (is_infinite(made.value) && op == OP_where) {
+    made.magnitude = x[x[0].value != 0 ? 1 : 2].magnitude;  // what is not taken may be NaN
+  } else if (is_infinite(made.value)) {
     made.magnitude = infinite_magnitude(x, arity);
   } else {
     const double error = moved(op, x[0].value, x[1].value, x[2].value, made.value, x[0].magnitude,

@@ -282,6 +282,7 @@ double without_nan(ValueOp op, const double* x) {
 // E of what a term makes of x, which E says e of.
 double magnitude_of(ValueOp op, int arity, const double* x, double v, const double* e) {
   if (!std::isinf(v)) return std::fabs(v) + moved(op, x, v, e);
+  if (op == ValueOp::where) return x[0] != 0 ? e[1] : e[2];  // what is not taken may be NaN
   for (int k = 0; k < arity; ++k)
     if (std::isnan(e[k])) return e[k];
   double given = -1;  // the largest of arguments that are infinite already

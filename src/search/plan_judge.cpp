@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <atomic>
+#include <string>
 #include <utility>
 #include "base/error.h"
 #include "codegen/launch_list.h"
@@ -41,7 +42,8 @@ Result<verify::Verdict> PlanJudge::judge(const LaunchList& list, const Slice& sl
   error.message = "every region is right alone, the plan of them all is not";
   error.place = setup_.graph.name;
   error.expected = why.expected;
-  error.found = fmt::format("{}: {} {}", code_text(why.code), why.message, why.found);
+  const std::string place = why.place.empty() ? "" : fmt::format(" ({})", why.place);
+  error.found = fmt::format("{}: {}{}: {}", code_text(why.code), why.message, place, why.found);
   error.remedy = "take track tolerance, or report it";
   return fail(std::move(error));
 }

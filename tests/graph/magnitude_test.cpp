@@ -128,6 +128,25 @@ TEST(Magnitude, OfWhatAMaskOfInfinityHidesIsNone) {
   }
 }
 
+// A score of infinity times 0 is NaN, which a causal mask hides: its own error must not show.
+TEST(Magnitude, OfANanThatAMaskOfInfinityHidesIsNone) {
+  Builder b("masked");
+  const auto x = b.input("x", Dtype::f32, {4, 6});
+  const auto hidden =
+      b.constant("hidden", Dtype::boolean, {6}, std::vector<double>{0, 0, 1, 0, 1, 0});
+  const auto far = b.constant("far", Dtype::f32, {}, std::vector<double>{-HUGE_VAL});
+  const auto none = b.add(OpKind::Sqrt, {b.add(OpKind::Neg, {b.add(OpKind::Abs, {x})})});
+  const auto lost = b.add(OpKind::Where, {hidden, none, x});
+  b.output(b.add(OpKind::Softmax, {b.add(OpKind::Where, {hidden, far, lost})}));
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << describe(graph.error());
+  const Data data = random_inputs(*graph);
+  const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 4);
+  ASSERT_TRUE(both) << describe(both.error());
+  for (size_t i = 0; i < both->value.size(); ++i)
+    EXPECT_LT(both->magnitude[i], 100) << i;
+}
+
 // log(0) is infinite and does not move: what max keeps of the other side has the other side's
 // bound.
 TEST(Magnitude, OfWhatWinsOverInfinityIsItsOwn) {

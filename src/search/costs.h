@@ -39,13 +39,17 @@ class Costs {
   double judgement() const { return judge_; }
 
   // A fresh evaluator's start, and its whole judgement: so many families of inputs are drawn for it
-  // that half a second goes even where a candidate is screened in a hundredth of that.
+  // that half a second goes even where a candidate is screened in a hundredth of that. Truth that
+  // is dear is made in parts (TruthEngine::prepare()), of all families but the first.
   double last_round() const {
     constexpr double kLeast = 0.5;
     constexpr double kFamilies = 11;
+    constexpr double kFirst = 2;       // times the truth of the first
+    constexpr double kParts = 1;       // seconds, of the parts of the others
     constexpr double kRunShare = 0.3;  // of a screening, for a call on a family and its comparison
     const double start = stands_by_ ? 0 : 1.2 * setup_;
-    const double families = family_ > 0 ? kFamilies * (family_ + kRunShare * judge_) : 0;
+    const double truth = std::min(kFamilies * family_, kFirst * family_ + kParts);
+    const double families = family_ > 0 ? truth + kFamilies * kRunShare * judge_ : 0;
     return start + std::max({2 * judge_, first_, kLeast, kLeast + families});
   }
 

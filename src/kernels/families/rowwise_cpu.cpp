@@ -213,7 +213,6 @@ class RowwiseCpu final : public Family {
   }
 
   RowKernelOptions options_of(const CpuRowwiseConfig& s) const {
-    constexpr int64_t kManyTiles = 256;
     RowKernelOptions options;
     options.extents.assign(rows_.nest.axes.size() + 1, 1);
     if (rows_.interleaved)

@@ -297,16 +297,15 @@ class RowwiseGpu final : public Family {
   }
 
   // A lane of a tile adds up as many numbers as a row has tiles. Rounding them one after another
-  // loses with the root of that number, and the lanes of a tile even out with the root of theirs.
+  // loses with the root of that number. That lanes even it out cannot be counted on: where a few
+  // elements are far larger than all others, so are the sums of a few lanes.
   bool loses_much(const std::vector<int64_t>& extents, const RowwiseConfig& s) const {
     int64_t tiles = 1;
-    int64_t lanes = 1;
     for (const size_t axis : rows_.row) {
       const int64_t ctas = axis == rows_.row.back() ? s.ctas_per_row : 1;
       tiles *= ceil_div(rows_.size(axis), extents[axis] * ctas);
-      lanes *= extents[axis];
     }
-    return tiles > 16 && tiles > lanes;
+    return tiles > kManyTiles;
   }
 
   RowPipelineOptions buffer_options(const RowwiseConfig& s, int64_t workers) const {

@@ -16,6 +16,10 @@
 #include "loopnest/row_reduction.h"
 
 namespace warploom::kernels {
+// Of tiles that a lane adds up one after another without losing a third of what the fp32 track
+// allows.
+inline constexpr int64_t kManyTiles = 64;
+
 struct RowKernelOptions {
   // Of a tile, by axis of the nest, and one more for RowReduction::tiled_outer where it is none; 1
   // off RowReduction::dims.

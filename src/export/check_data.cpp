@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <memory>
 #include <new>
@@ -28,6 +29,7 @@
 #include "graph/reference.h"
 #include "verify/gpu_products.h"
 #include "verify/inputs.h"
+#include "verify/row_truth.h"
 #include "verify/tolerance.h"
 
 namespace warploom::export_ {
@@ -41,6 +43,9 @@ constexpr int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
 constexpr int64_t kSampledRows = 16;
 // Of sampled rows: what making them may take, in operations and elements. One is made in any case.
 constexpr double kMostOfRows = 2e8;
+// More than so many at once are made on the GPU that the bundle is for, where that is here.
+constexpr double kManyOperations = 4e8;
+constexpr graph::ElementRange kAllElements{0, std::numeric_limits<int64_t>::max() / 16};
 constexpr int64_t kSamplesPerRow = 4096;
 constexpr double kMostAllowed = 1e-4;  // however ill-conditioned
 
@@ -285,7 +290,26 @@ class CheckData {
     WARPLOOM_TRY(const auto read, graph::inputs_of_rows(graph_, output, begin, end));
     for (size_t i = 0; i < read.size() && !whole_; ++i)
       made_.at(graph_.tensor(graph_.inputs[i]).name).make(read[i]);
+    if (is_long_on_cores(output, end - begin)) {
+      auto made = rows_on_gpu(read, output, begin, end);
+      if (made) return made;
+    }
     return graph::evaluate_magnitude_rows(graph_, inputs(), output, begin, end, options_);
+  }
+
+  bool is_long_on_cores(int output, int64_t rows) const {
+    if (list_.engine != Engine::cuda) return false;
+    const double count = std::max(1.0, as_double(graph::rows_of(graph_, output).count));
+    return operations_ / count * as_double(rows) > kManyOperations;
+  }
+
+  Result<graph::ValueAndMagnitude> rows_on_gpu(const std::vector<graph::ElementRange>& read,
+                                               int output, int64_t begin, int64_t end) {
+    if (!gpu_) WARPLOOM_TRY(gpu_, verify::RowTruth::open(Engine::cuda, graph_));
+    const std::vector<graph::Bytes> given = inputs();
+    for (size_t i = 0; i < given.size(); ++i)
+      WARPLOOM_CHECK(gpu_->put(i, whole_ ? kAllElements : read[i], given[i]));
+    return gpu_->rows(output, begin, end);
   }
 
   // Rows may be images or groups of channels, of which a few say enough.
@@ -339,6 +363,7 @@ class CheckData {
   bool whole_ = true;
   double operations_ = 0;  // of all rows
   graph::EvalOptions options_;
+  std::unique_ptr<verify::RowTruth> gpu_;  // once it was needed
   std::vector<BundleFile> files_;
   std::map<std::string, InputBytes> made_;  // by the inputs' names
   std::vector<std::string> given_;          // inputs that the model does not hold

@@ -194,22 +194,42 @@ std::vector<runtime::Buffer> TruthEngine::tensors(int set) const {
   return all;
 }
 
-Status TruthEngine::draw(int set, InputFamily family, uint64_t seed) {
+Status TruthEngine::make_room(int set) {
   Set& made = sets_[set];
   give_back(made);
-  made.family = family;
-  made.seed = seed;
+  made.family = InputFamily::normal;
   made.tensors.resize(primitive_.tensors.size());
   for (const auto& [id, data] : constants_)
     made.tensors[static_cast<size_t>(id)] = {data, primitive_.tensor(id).dtype};
-  const std::vector<Stream> streams = streams_of(graph_, family, seed, ranges_);
-  for (size_t i = 0; i < streams.size(); ++i) {
-    const graph::TensorId id = primitive_.inputs[i];
+  for (const graph::TensorId id : primitive_.inputs) {
     const graph::Tensor& tensor = primitive_.tensor(id);
     DeviceTensor& to = made.tensors[static_cast<size_t>(id)];
     to.dtype = tensor.dtype;
     if (!to.data) WARPLOOM_TRY(to.data, device_.allocate(graph::byte_count(tensor)));
-    WARPLOOM_CHECK(draw_tensor(streams[i], to.data));
+  }
+  return ok();
+}
+
+Status TruthEngine::put(int set, size_t input, const graph::ElementRange& range,
+                        graph::Bytes whole) {
+  const auto id = static_cast<size_t>(primitive_.inputs[input]);
+  const DeviceTensor& to = sets_.at(set).tensors[id];
+  const int64_t size = bytes_of(to.dtype);
+  const int64_t begin = std::max<int64_t>(range.begin, 0) * size;
+  const int64_t end = std::min(range.end * size, std::ssize(whole));
+  if (end <= begin) return ok();
+  return device_.upload(to.data, whole.data() + begin, end - begin, begin);
+}
+
+Status TruthEngine::draw(int set, InputFamily family, uint64_t seed) {
+  WARPLOOM_CHECK(make_room(set));
+  Set& made = sets_[set];
+  made.family = family;
+  made.seed = seed;
+  const std::vector<Stream> streams = streams_of(graph_, family, seed, ranges_);
+  for (size_t i = 0; i < streams.size(); ++i) {
+    const auto id = static_cast<size_t>(primitive_.inputs[i]);
+    WARPLOOM_CHECK(draw_tensor(streams[i], made.tensors[id].data));
   }
   return ok();
 }

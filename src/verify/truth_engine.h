@@ -54,6 +54,9 @@ class TruthEngine {
                                                    const std::set<ValueOp>& operations = {});
   // Draws a set of inputs, in place of what it held.
   Status draw(int set, InputFamily family, uint64_t seed);
+  // Room for a set of inputs that are given; put() fills elements of them.
+  Status make_room(int set);
+  Status put(int set, size_t input, const graph::ElementRange& range, graph::Bytes whole);
   // Makes the truth of a set now; where it is not kept, of one part of each output. How many rows
   // of all outputs comparisons then know the truth of: fewer than there are where that would take
   // longer than `seconds`.

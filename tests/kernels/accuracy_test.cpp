@@ -215,10 +215,11 @@ void expect_within_the_track(const Sum& sum, int configs) {
   }
 }
 
-// A lane of the tile adds up 80 numbers, more than the tile has lanes of a row.
-TEST(Rowwise, ManyTilesOfFewColumnsAreCompensated) {
+// A lane of the tile adds up as many numbers as the row has tiles: their errors add up, however
+// many lanes there are beside it.
+TEST(Rowwise, SumsOfManyTilesAreCompensated) {
   Net net;
-  const auto x = net.x({1280, 64});
+  const auto x = net.x({5120, 64});
   const auto y = net.add(OpKind::ReduceSum, {x, net.ints({0})}, {{"keepdims", int64_t{0}}});
   const kernels::Region region{net.with({y}), Track::fp32};
   Fields fields = {
@@ -233,7 +234,10 @@ TEST(Rowwise, ManyTilesOfFewColumnsAreCompensated) {
     return made && tile::print(made->programs[0]).find("register lost0") != std::string::npos;
   };
   EXPECT_TRUE(is_compensated());
-  fields["elems_per_thread"] = 16;  // 20 tiles of 64
+  fields["elems_per_thread"] = 8;  // 160 tiles of 32 lanes a column
+  EXPECT_TRUE(is_compensated());
+  fields["warps"] = 16;
+  fields["elems_per_thread"] = 16;  // 20 tiles
   EXPECT_FALSE(is_compensated());
 }
 

@@ -27,6 +27,7 @@
 #include "runtime/executor.h"
 #include "verify/device_truth.h"
 #include "verify/inputs.h"
+#include "verify/row_truth.h"
 #include "verify/setup.h"
 #include "verify/tolerance.h"
 #include "verify/truth_engine.h"
@@ -282,6 +283,25 @@ TEST_F(TruthCompares, OfAPartAreOfThatPart) {
   const auto all = (*engine)->compare(0, {&found, 1});
   ASSERT_TRUE(all);
   EXPECT_EQ((*all)[0].unwritten.count, 300'000);
+}
+
+// Bytes of the inputs that rows are read of, and no others.
+TEST_F(TruthCompares, OfRowsOnGivenInputsAreTheCpus) {
+  const graph::Graph graph = cast_graph(Dtype::f32, {6, 50});
+  std::vector<float> x(300);
+  Random random(3, "given");
+  for (float& number : x)
+    number = static_cast<float>(random.normal());
+  const graph::Bytes given(reinterpret_cast<const std::byte*>(x.data()), x.size() * 4);
+  const auto truth = RowTruth::open(Engine::cpu, graph);
+  ASSERT_TRUE(truth) << describe(truth.error());
+  ASSERT_TRUE((*truth)->put(0, {100, 200}, given));
+  const auto found = (*truth)->rows(0, 2, 4);
+  const auto wanted = graph::evaluate_magnitude_rows(graph, {&given, 1}, 0, 2, 4);
+  ASSERT_TRUE(found && wanted);
+  ASSERT_EQ(found->value.size(), wanted->value.size());
+  for (size_t i = 0; i < found->value.size(); ++i)
+    EXPECT_NEAR(found->value[i], wanted->value[i], 1e-12 * wanted->magnitude[i]) << i;
 }
 
 // Rows whose truth there was no time for: what is unwritten shows there, and what is wrong does

@@ -18,9 +18,13 @@ import subprocess
 import sysconfig
 import tempfile
 
+from .refusing import LaunchError
 
-class BuildError(RuntimeError):
+class BuildError(LaunchError):
     """The sources could not be compiled; the text says what is missing."""
+
+    def __init__(self, text):
+        super().__init__(text, "bundle-not-built")
 
 
 def cpp_compiler():

@@ -81,6 +81,7 @@ class Adoption:
         self.onnx = onnx
         self.weights = bundle.plan.get("weights")
         self.watch = None  # of the module, when `calls` was made
+        self.held = False  # whether the module promises that its weights stay
         self.by_position = False  # whether inputs are the kernels' own, in order
         self.modes = set()  # of training, in which the module was compared
         self.found = None  # {weight: name of the module's own tensor, or a tensor}
@@ -90,7 +91,7 @@ class Adoption:
         self.device = None  # of the inputs
 
     def __call__(self, module, inputs, out=None):
-        if self.watch is not None and self.watch.holds() and self.by_position:
+        if self.by_position and self.watch is not None and (self.held or self.watch.holds()):
             given, own = inputs, self.watch.tensors()
             if torch.is_grad_enabled():
                 refuse_gradients(self.bundle.name, [*inputs, *own])
@@ -326,6 +327,12 @@ def class_of(bundle, model, check, onnx):
     own_forward = model.forward is not torch.nn.Module.forward
     has_own_out = own_forward and "out" in inspect.signature(model.forward).parameters
 
+    def begun(module):
+        made = Adoption(bundle, model, check, onnx)
+        module.__dict__["_adoption"] = made
+        module.__dict__["_adopted_as"] = numbered(module)
+        return made
+
     class Adopted(model):
         """The module with a bundle's kernels as its forward(). For inference."""
 
@@ -342,17 +349,30 @@ def class_of(bundle, model, check, onnx):
             if named:
                 bound = inspect.signature(super().forward).bind(*inputs, **named)
                 inputs = (*bound.args, *bound.kwargs.values())
-            adoption = self.__dict__.get("_adoption")
-            if adoption is None:
-                adoption = Adoption(bundle, model, check, onnx)
-                self.__dict__["_adoption"] = adoption
-                self.__dict__["_adopted_as"] = numbered(self)
+            adoption = self.__dict__.get("_adoption") or begun(self)
             return adoption(self, inputs, out)
 
         def refresh(self):
             """Forgets what was made of the weights: after they were written through .data."""
             if "_adoption" in self.__dict__:
                 self.__dict__["_adoption"].watch = None
+
+        def hold_weights(self, held=True):
+            """Promises that weights stay as they are, so that calls need not look at them.
+
+            load_state_dict() and to() of this module are noticed all the same; what else writes
+            weights is followed by refresh().
+            """
+            (self.__dict__.get("_adoption") or begun(self)).held = held
+
+        def load_state_dict(self, *arguments, **named):
+            """As of the module itself."""
+            self.refresh()
+            return super().load_state_dict(*arguments, **named)
+
+        def _apply(self, *arguments, **named):
+            self.refresh()
+            return super()._apply(*arguments, **named)
 
         def __deepcopy__(self, memo):
             made = type(self).__new__(type(self))

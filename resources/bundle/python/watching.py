@@ -62,7 +62,8 @@ class Watch:
         dicts = [(part._parameters, part._buffers, part._modules) for part in self.parts]
         self.dicts = list(itertools.chain.from_iterable(dicts))
         self.sizes = list(map(len, self.dicts))
-        self.values = list(itertools.chain.from_iterable(map(dict.values, self.dicts)))
+        self.full = [one for one in self.dicts if one]
+        self.values = list(itertools.chain.from_iterable(map(dict.values, self.full)))
         self.modes = list(map(TRAINING, self.parts))
         tensors = [value for value in self.values if isinstance(value, torch.Tensor)]
         self.state = State({id(value): value for value in tensors}.values())
@@ -73,7 +74,7 @@ class Watch:
 
     def holds(self):
         """Whether the module still is as it was."""
-        values = itertools.chain.from_iterable(map(dict.values, self.dicts))
+        values = itertools.chain.from_iterable(map(dict.values, self.full))
         return (
             list(map(len, self.dicts)) == self.sizes
             and all(map(operator.is_, values, self.values))

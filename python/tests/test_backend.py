@@ -7,6 +7,7 @@ from unittest import mock
 from support import DEVICE, SCRATCH, SHORT, TARGET, error_between, nn, torch, warploom
 
 OPTIONS = {**SHORT, "target": TARGET, "quiet": True, "out": SCRATCH / "graphs"}
+OPTIONS["only_faster"] = False  # what is tested is not how fast kernels are
 X = torch.randn(4, 16).to(DEVICE)
 
 
@@ -153,6 +154,21 @@ class BackendTest(unittest.TestCase):
             made = compiled(module, strategy="no_such_strategy")
             self.assert_like(made(X), module(X))
         self.assertTrue(any("stays with torch: usage" in line for line in made.report), made.report)
+
+
+class OnlyFasterTest(unittest.TestCase):
+    """Kernels that are not faster than torch are no use."""
+
+    def test_a_part_that_torch_computes_faster_stays_with_torch(self):
+        module = Perceptron().to(DEVICE).eval()
+        made = compiled(module, only_faster=True)
+        slow = {"ours": 9.0, "eager": 3.0}
+        with torch.no_grad(), mock.patch("warploom.checking.times", return_value=slow):
+            found = made(X)
+            self.assertLess(error_between(found, module(X)), 1e-3)
+        self.assertIn("9.0 us a call, 3.0 us by torch, which keeps it", made.report[-1])
+        calls = [part for part in made.ready.children() if hasattr(part, "bundle")]
+        self.assertIsNone(calls[0].bundle)
 
 
 class RegistrationTest(unittest.TestCase):

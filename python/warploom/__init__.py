@@ -38,6 +38,7 @@ from .loading import load
 from .module_export import export
 from .optimizing import Outcome, optimize, outcome
 from .program import program
+from .version import VERSION as __version__
 
 __all__ = [
     "CODES",

@@ -7,8 +7,8 @@
 torch hands over an FX graph. At its first call, with real inputs, the graph is cut into parts that
 are read (graph_parts.py); each part is optimized as optimize() does it, and checked. What is not
 read, or differs, is computed by torch, and standard error says which nodes and why. Options are
-`budget` (of the whole graph, shared by its parts), `track`, `out`, `quiet`, and flags of
-`warploom optimize`.
+`budget` (of the whole graph, shared by its parts), `track`, `out`, `quiet`, `only_faster` (true: a
+part whose kernels are no faster than torch stays with torch), and flags of `warploom optimize`.
 
 torch 1.13 has no torch.compile; there, backend(torch.fx.symbolic_trace(module), [x]) is the same
 function by hand. torch 2 finds the backend by the wheel's entry point, or, where this is no wheel,
@@ -84,6 +84,7 @@ class Compiled:
         self.graph = graph
         self.options = options
         self.quiet = bool(self.options.pop("quiet", False))
+        self.only_faster = bool(self.options.pop("only_faster", True))
         self.budget = str(self.options.pop("budget", "60s"))
         out = self.options.pop("out", None)
         self.out = pathlib.Path(out) if out else cache_folder()
@@ -193,9 +194,12 @@ class Compiled:
                 self.say(f"part {i} stays with torch: {said[0] if code in said[0] else code}")
                 continue
             found = call.outcome
+            slower = self.only_faster and found.us >= found.eager_us
+            if slower:
+                call.bundle = None
             self.say(
-                f"part {i}: {found.us:.1f} us a call, {found.eager_us:.1f} us by torch; "
-                f"{found.bundle}"
+                f"part {i}: {found.us:.1f} us a call, {found.eager_us:.1f} us by torch"
+                f"{', which keeps it' if slower else ''}; {found.bundle}"
             )
 
     def name_of(self, call: "PartCall", i: int) -> str:

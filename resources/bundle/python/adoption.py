@@ -165,7 +165,8 @@ class Adoption:
                 raise
             except (AdoptionError, folding.FoldingError, outline.OnnxError) as error:
                 reasons.append(str(error))
-                codes.add(getattr(error, "code", "weights-unfit"))
+                if way != self.partly:
+                    codes.add(getattr(error, "code", "weights-unfit"))
         said = "\n  ".join(dict.fromkeys(filter(None, reasons)))
         raise AdoptionError(
             f"{self.bundle.name} cannot adopt {self.forward_of.__name__}:\n  {said}",

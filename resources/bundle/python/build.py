@@ -18,13 +18,9 @@ import subprocess
 import sysconfig
 import tempfile
 
-from .refusing import LaunchError
 
-class BuildError(LaunchError):
+class BuildError(RuntimeError):
     """The sources could not be compiled; the text says what is missing."""
-
-    def __init__(self, text):
-        super().__init__(text, "bundle-not-built")
 
 
 def cpp_compiler():

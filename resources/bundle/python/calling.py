@@ -28,7 +28,7 @@ def allocated(shape, dtype, device, name):
     try:
         return torch.empty(shape, dtype=dtype, device=device)
     except RuntimeError as error:  # torch.cuda.OutOfMemoryError is one
-        size = torch.Size(shape).numel() * torch.empty(0, dtype=dtype).element_size()
+        size = torch.Size(shape).numel() * torch.tensor([], dtype=dtype).element_size()
         raise LaunchError(
             f"{name}: no room on {device} for {size} bytes: free some, or optimize the module for "
             "smaller inputs",

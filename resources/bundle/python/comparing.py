@@ -71,7 +71,12 @@ def computed_in_own_precision(twin, inputs):
     """What the module returns as it is."""
     with torch.no_grad(), Exact(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return copied(twin)(*inputs)
+        try:
+            return copied(twin)(*inputs)
+        except Exception as error:  # modules raise what they like
+            raise AdoptionError(
+                f"the module's own forward() fails on such inputs: {error}", "module-differs"
+            ) from error
 
 
 def is_real(value):

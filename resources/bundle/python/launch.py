@@ -66,14 +66,21 @@ class Bundle:
     @functools.cached_property
     def library(self):
         """The launcher, built at the first call."""
+        try:
+            made = self.built()
+        except build.BuildError as error:
+            raise LaunchError(str(error), "bundle-not-built") from error
+        getattr(made, self.workspace).restype = ctypes.c_size_t
+        return made
+
+    def built(self):
+        """The library of the bundle's sources."""
         if self.arch:
             command = [*build.cuda_compiler(), "-shared", "-Xcompiler", "-fPIC"]
         else:
             command = [*build.cpp_compiler(), "-shared", "-fPIC"]
         command += [*self.flags, *(f"-I{self.folder / place}" for place in self.includes)]
-        made = build.library(self.folder, self.name, self.sources, self.includes, command)
-        getattr(made, self.workspace).restype = ctypes.c_size_t
-        return made
+        return build.library(self.folder, self.name, self.sources, self.includes, command)
 
     @functools.cached_property
     def operator(self):

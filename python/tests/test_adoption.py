@@ -357,7 +357,7 @@ def kernels_own(module):
     """The constants of the bundle of Plain, made of a module's weights."""
     adopted = of_plain().adopt(module)
     adopted(X)
-    return adopted._adoption.made
+    return adopted._adoption.calls.constants
 
 
 class BuildTest(unittest.TestCase):

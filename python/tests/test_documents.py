@@ -36,7 +36,9 @@ def blocks_of(document):
 
 def run_python(code, names):
     """Runs a block in the interpreter that the blocks of one document share."""
-    code = code.replace('"60s"', f'"15s", target="{TARGET}"')
+    short = f'"15s", "target": "{TARGET}", "candidates": 2'
+    code = code.replace('"budget": "60s"', f'"budget": {short}')
+    code = code.replace('"60s"', f'"15s", target="{TARGET}", candidates=2')
     with contextlib.redirect_stderr(io.StringIO()):
         exec(compile(code, "document", "exec"), names)
 
@@ -108,6 +110,13 @@ class DocumentsTest(unittest.TestCase):
             )
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("with other weights", ran.stdout)
+
+    def test_the_long_lesson_runs(self):
+        names = {"__name__": "lesson"}
+        source = (ROOT / "examples" / "pytorch" / "lesson.py").read_text(encoding="utf-8")
+        with within(SCRATCH / "long_lesson"), contextlib.redirect_stdout(io.StringIO()) as said:
+            run_python(source, names)
+        self.assertIn("with torch stays histc", said.getvalue())
 
 
 if __name__ == "__main__":

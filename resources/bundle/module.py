@@ -37,11 +37,12 @@ def _parts():
 
 _torch = _parts()
 AdoptionError = _torch.AdoptionError
+BundleError = _torch.BundleError  # of all that is refused; its .code says what
 bundle = _torch.Bundle(
     FOLDER,
-    launcher="{{bundle}}_{{#gpu}}launch{{/gpu}}{{^gpu}}run{{/gpu}}",
+    launcher="{{bundle}}_{{#gpu}}launch{{/gpu}}{{^gpu}}run{{/gpu}}_array",
     workspace="{{bundle}}_workspace_bytes",
-    prepare="{{#prepares}}{{bundle}}_prepare{{/prepares}}",
+    prepare="{{#prepares}}{{bundle}}_prepare_array{{/prepares}}",
     sources=["{{kernel_file}}", "{{bundle}}_host.cpp"],
     includes=["device/{{engine}}", "device/common"],
     flags="{{module_flags}}".split(),

@@ -60,3 +60,12 @@ int {{bundle}}_prepare(
   return wl_run(wl_tensors, workspace, true);
 }
 {{/prepares}}
+int {{bundle}}_run_array(void* const* tensors, void* workspace) {
+  return wl_run(tensors, workspace{{#prepares}}, false{{/prepares}});
+}
+{{#prepares}}
+
+int {{bundle}}_prepare_array(void* const* tensors, void* workspace) {
+  return wl_run(tensors, workspace, true);
+}
+{{/prepares}}

@@ -30,4 +30,7 @@ std::size_t {{bundle}}_workspace_bytes(void);
 {{#inputs}}{{#constant}}    const {{type}}* {{variable}},
 {{/constant}}{{/inputs}}    void* workspace);
 
+{{/prepares}}// The same, with the tensors as an array: inputs, then outputs.
+int {{bundle}}_run_array(void* const* tensors, void* workspace);
+{{#prepares}}int {{bundle}}_prepare_array(void* const* tensors, void* workspace);
 {{/prepares}}}  // extern "C"

@@ -128,3 +128,12 @@ cudaError_t {{bundle}}_prepare(
   return wl_launch(wl_tensors, workspace, stream, true);
 }
 {{/prepares}}
+cudaError_t {{bundle}}_launch_array(void* const* tensors, void* workspace, cudaStream_t stream) {
+  return wl_launch(tensors, workspace, stream{{#prepares}}, false{{/prepares}});
+}
+{{#prepares}}
+
+cudaError_t {{bundle}}_prepare_array(void* const* tensors, void* workspace, cudaStream_t stream) {
+  return wl_launch(tensors, workspace, stream, true);
+}
+{{/prepares}}

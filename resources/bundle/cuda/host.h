@@ -34,4 +34,8 @@ std::size_t {{bundle}}_workspace_bytes(void);
 {{#inputs}}{{#constant}}    const {{type}}* {{variable}},
 {{/constant}}{{/inputs}}    void* workspace, cudaStream_t stream);
 
+{{/prepares}}// The same, with the tensors as an array: inputs, then outputs.
+cudaError_t {{bundle}}_launch_array(void* const* tensors, void* workspace, cudaStream_t stream);
+{{#prepares}}cudaError_t {{bundle}}_prepare_array(void* const* tensors, void* workspace,
+                                         cudaStream_t stream);
 {{/prepares}}}  // extern "C"

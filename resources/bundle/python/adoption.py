@@ -13,8 +13,8 @@ first call, on the first of these ways that does it:
 
 What is found is checked: the module's own forward(), in FP64, must give what the kernels give. So
 wrong weights are an error, never a wrong result. Weights that change later, by
-load_state_dict(), by an optimizer or by to(), are noticed by their version and address, and what
-was made of them is made again. (Writing through .data or NumPy leaves no trace: refresh() then.)
+load_state_dict(), by an optimizer or by to(), are noticed (watching.py), and what was made of them
+is made and prepared again. (Writing through .data or NumPy leaves no trace: refresh() then.)
 """
 import copy
 import inspect
@@ -24,9 +24,12 @@ import tempfile
 import torch
 
 from . import exporting, folding, outline
+from .calling import Calls
 from .comparing import compared, flat, is_real, like
 from .elements import torch_type
-from .refusing import AdoptionError, refuse_gradients, refuse_training
+from .refusing import AdoptionError, CountError, refuse_gradients, refuse_training
+from .torch_operator import in_compiled_program, is_compiling, numbered
+from .watching import Watch
 
 
 def tensors_of(module, prefix=""):
@@ -40,43 +43,12 @@ def tensors_of(module, prefix=""):
     return found
 
 
-def state_of(tensors):
-    """What changes when a tensor does; tensors made in inference mode count no versions."""
-    return {
-        name: (
-            tensor.data_ptr(),
-            tensor.clone() if tensor.is_inference() else tensor._version,
-            tensor.shape,
-            tensor.dtype,
-            tensor.device,
-        )
-        for name, tensor in tensors.items()
-    }
-
-
-def is_state(state, tensors):
-    """Whether `state` is still that of the tensors."""
-    if state is None or state.keys() != tensors.keys():
-        return False
-    for name, tensor in tensors.items():
-        address, version, *rest = state[name]
-        if address != tensor.data_ptr() or rest != [tensor.shape, tensor.dtype, tensor.device]:
-            return False
-        if tensor.is_inference() != isinstance(version, torch.Tensor):
-            return False
-        if tensor.is_inference():
-            if not torch.equal(version, tensor):
-                return False
-        elif version != tensor._version:
-            return False
-    return True
-
-
 def original(module, forward_of):
     """The module as it was: the same parameters, with the forward() of its own class."""
     twin = forward_of.__new__(forward_of)
     twin.__dict__ = dict(module.__dict__)
     twin.__dict__.pop("_adoption", None)
+    twin.__dict__.pop("_adopted_as", None)
     return twin
 
 
@@ -108,57 +80,84 @@ class Adoption:
         self.check = check
         self.onnx = onnx
         self.weights = bundle.plan.get("weights")
-        self.state = None  # of the module's tensors when `made` was made
+        self.watch = None  # of the module, when `calls` was made
+        self.held = False  # whether the module promises that its weights stay
+        self.by_position = False  # whether inputs are the kernels' own, in order
         self.modes = set()  # of training, in which the module was compared
         self.found = None  # {weight: name of the module's own tensor, or a tensor}
         self.rechecks = False
-        self.made = {}  # constants by name
-        self.form = None  # of what the module returned
+        self.calls = None  # of the kernels, with constants made of the weights
+        self.form = None  # of what the module returned, where that is no tensor
         self.device = None  # of the inputs
 
-    def __call__(self, module, inputs):
+    def __call__(self, module, inputs, out=None):
+        if self.by_position and self.watch is not None and (self.held or self.watch.holds()):
+            given, own = inputs, self.watch.tensors()
+            if torch.is_grad_enabled():
+                refuse_gradients(self.bundle.name, [*inputs, *own])
+            if self.device_of(given) == self.device:
+                return self.formed(self.calls(given, out))
+        return self.formed(self.fitted(module, inputs)(self.given(module, inputs), out))
+
+    def fitted(self, module, inputs):
+        """Calls with the weights as they are now."""
         own = tensors_of(module)
         refuse_training(self.bundle.name, module)
         refuse_gradients(self.bundle.name, [*inputs, *own.values()])
+        given = self.given(module, inputs)
+        device = self.device_of(given)
+        if device != self.device or self.watch is None or not self.watch.holds():
+            self.device = device
+            self.fit(module, own, inputs, given)
+        return self.calls
+
+    def given(self, module, inputs):
+        """The inputs of the kernels: some may be the module's weights, by their names."""
+        own = tensors_of(module)
         rest = iter(inputs)
         given = [
             own[tensor.name] if tensor.name in own else next(rest, None)
             for tensor in self.bundle.given
         ]
-        given += rest  # too many, which run() says
-        devices = [value.device for value in given if isinstance(value, torch.Tensor)]
-        moved = devices[:1] != [self.device]
-        if moved or not is_state(self.state, own) or module.training not in self.modes:
-            self.device = devices[0] if devices else torch.device("cpu")
-            self.fit(module, own, inputs, given)
-        result = self.bundle.run(*given, constants=self.made)
-        if self.form is None:
-            return result
-        return like(self.form, iter(flat(result)))
+        return [*given, *rest]  # too many, which the call says
+
+    def device_of(self, given):
+        """Where the first of the inputs is."""
+        for value in given:
+            if isinstance(value, torch.Tensor):
+                return value.device
+        return torch.device("cpu")
+
+    def formed(self, result):
+        """Results in the form of what the module's own forward() returns."""
+        return result if self.form is None else like(self.form, iter(flat(result)))
 
     def fit(self, module, own, inputs, given):
         """Finds the constants of the weights as they are now."""
+        self.watch = None
         twin = original(module, self.forward_of)
-        if self.found is None or self.rechecks or module.training not in self.modes:
-            self.settle(twin, own, inputs, given)
-        elif any(isinstance(value, torch.Tensor) for value in self.found.values()):
-            self.found = self.by_export(twin, own, inputs)
-            self.made = self.constants(self.found, own)
+        changed = self.found is not None
+        if not changed or self.rechecks or module.training not in self.modes:
+            self.settle(twin, own, inputs, given, changed)
         else:
-            self.made = self.constants(self.found, own)
-        self.state = state_of(own)
+            if any(isinstance(value, torch.Tensor) for value in self.found.values()):
+                self.found = self.by_export(twin, own, inputs, changed)
+            self.calls = Calls(self.bundle, self.constants(self.found, own))
+        self.by_position = not any(tensor.name in own for tensor in self.bundle.given)
+        self.watch = Watch(module)
         self.modes.add(module.training)
 
-    def settle(self, twin, own, inputs, given):
+    def settle(self, twin, own, inputs, given, changed):
         """Takes the first way that gives what the module gives."""
         reasons = []
+        codes = set()
         for way in (self.by_name, self.by_export, self.partly):
             try:
-                found = way(twin, own, inputs)
-                made = self.constants(found, own)
+                found = way(twin, own, inputs, changed)
+                calls = Calls(self.bundle, self.constants(found, own))
                 if self.check:
-                    self.compare(twin, made, inputs, given, own)
-                self.found, self.made = found, made
+                    self.compare(twin, calls, inputs, given, own)
+                self.found, self.calls = found, calls
                 merged = way == self.by_name and self.ignores(own)
                 self.rechecks = way == self.partly or merged
                 return
@@ -166,9 +165,12 @@ class Adoption:
                 raise
             except (AdoptionError, folding.FoldingError, outline.OnnxError) as error:
                 reasons.append(str(error))
+                if way != self.partly:
+                    codes.add(getattr(error, "code", "weights-unfit"))
         said = "\n  ".join(dict.fromkeys(filter(None, reasons)))
         raise AdoptionError(
-            f"{self.bundle.name} cannot adopt {self.forward_of.__name__}:\n  {said}"
+            f"{self.bundle.name} cannot adopt {self.forward_of.__name__}:\n  {said}",
+            "module-differs" if "module-differs" in codes else "weights-unfit",
         )
 
     # The three ways: {weight that the kernels' constants are made of: the module's own name of it,
@@ -187,7 +189,7 @@ class Adoption:
             list(tensor.shape) == row["shape"] and tensor.dtype == torch_type(row["dtype"])
         )
 
-    def by_name(self, twin, own, inputs):
+    def by_name(self, twin, own, inputs, changed):
         """Every weight is the module's tensor of its name."""
         if self.onnx:
             raise AdoptionError("")  # the file is asked, not the names
@@ -201,14 +203,14 @@ class Adoption:
         self.refuse_compiled_in(own)
         return {name: name for name in carried}
 
-    def by_export(self, twin, own, inputs):
+    def by_export(self, twin, own, inputs, changed):
         """The module exported again has a weight in the place of each."""
         file = self.bundle.folder / "check" / "outline.onnx"
         if not self.carried() or not file.is_file():
             raise AdoptionError("")
         model = outline.Model(file)
         if self.onnx:
-            if self.state is not None:
+            if changed:
                 raise AdoptionError(f"the weights changed since {self.onnx} was exported")
             return self.placed(outline.matched(model, outline.Model(self.onnx)), own)
         reasons = []
@@ -245,7 +247,7 @@ class Adoption:
             found[name] = leaf.name if same else value
         return found
 
-    def partly(self, twin, own, inputs):
+    def partly(self, twin, own, inputs, changed):
         """Those by name that the module has, and the others as the model file has them."""
         if self.onnx or not self.check:
             raise AdoptionError("")
@@ -270,7 +272,8 @@ class Adoption:
                 f"{self.bundle.name} cannot adopt {self.forward_of.__name__}: compiled into the "
                 f"kernels is the value at export of {listed(others)}, and the module has another: "
                 "optimize a model exported from this module (a number that has an axis, as "
-                "torch.tensor([2.0]), is not compiled in)"
+                "torch.tensor([2.0]), is not compiled in)",
+                "weight-compiled-in",
             )
 
     def ignores(self, own):
@@ -290,7 +293,7 @@ class Adoption:
             made.update(folding.folded(self.weights, values))
         return {name: value.to(self.device) for name, value in made.items() if name in held}
 
-    def compare(self, twin, made, inputs, given, own):
+    def compare(self, twin, calls, inputs, given, own):
         """The kernels must give what the module gives, on random inputs of the same shapes."""
 
         def kernels(arguments):
@@ -299,10 +302,12 @@ class Adoption:
                 value if tensor.name in own else next(rest)
                 for tensor, value in zip(self.bundle.given, given)
             ]
-            return flat(self.bundle.run(*taken, constants=made))
+            return flat(calls(taken))
 
         names = [tensor.name for tensor in self.bundle.outputs]
-        self.form = compared(kernels, twin, inputs, names, self.bundle.plan["tolerance"])
+        form = compared(kernels, twin, inputs, names, self.bundle.plan["tolerance"])
+        is_same = isinstance(form, torch.Tensor) or (type(form) is tuple and len(names) > 1)
+        self.form = None if is_same and len(flat(form)) == len(names) else form
 
 
 def listed(names):
@@ -321,34 +326,60 @@ def first_line(error):
 def class_of(bundle, model, check, onnx):
     """A class like `model` with the kernels as its forward()."""
     own_forward = model.forward is not torch.nn.Module.forward
+    has_own_out = own_forward and "out" in inspect.signature(model.forward).parameters
+
+    def begun(module):
+        made = Adoption(bundle, model, check, onnx)
+        module.__dict__["_adoption"] = made
+        module.__dict__["_adopted_as"] = numbered(module)
+        return made
 
     class Adopted(model):
         """The module with a bundle's kernels as its forward(). For inference."""
 
         def forward(self, *inputs, **named):
+            if is_compiling():
+                return in_compiled_program(bundle, self, inputs)
             if torch.jit.is_tracing():
                 raise AdoptionError(
-                    f"{bundle.name} cannot be traced or exported: take the module itself"
+                    f"{bundle.name} cannot be traced or exported: take the module itself", "traced"
                 )
             if not own_forward:
-                refuse_gradients(bundle.name, inputs)
-                return bundle.run(*inputs)
+                return bundle.run(*inputs, **named)
+            out = named.pop("out", None) if named and not has_own_out else None
             if named:
                 bound = inspect.signature(super().forward).bind(*inputs, **named)
                 inputs = (*bound.args, *bound.kwargs.values())
-            if "_adoption" not in self.__dict__:
-                self.__dict__["_adoption"] = Adoption(bundle, model, check, onnx)
-            return self.__dict__["_adoption"](self, inputs)
+            adoption = self.__dict__.get("_adoption") or begun(self)
+            return adoption(self, inputs, out)
 
         def refresh(self):
             """Forgets what was made of the weights: after they were written through .data."""
             if "_adoption" in self.__dict__:
-                self.__dict__["_adoption"].state = None
+                self.__dict__["_adoption"].watch = None
+
+        def hold_weights(self, held=True):
+            """Promises that weights stay as they are, so that calls need not look at them.
+
+            load_state_dict() and to() of this module are noticed all the same; what else writes
+            weights is followed by refresh().
+            """
+            (self.__dict__.get("_adoption") or begun(self)).held = held
+
+        def load_state_dict(self, *arguments, **named):
+            """As of the module itself."""
+            self.refresh()
+            return super().load_state_dict(*arguments, **named)
+
+        def _apply(self, *arguments, **named):
+            self.refresh()
+            return super()._apply(*arguments, **named)
 
         def __deepcopy__(self, memo):
             made = type(self).__new__(type(self))
             memo[id(self)] = made
-            own = {key: value for key, value in self.__dict__.items() if key != "_adoption"}
+            kept = ("_adoption", "_adopted_as")
+            own = {key: value for key, value in self.__dict__.items() if key not in kept}
             made.__dict__ = copy.deepcopy(own, memo)
             return made
 
@@ -360,14 +391,19 @@ def adopt(bundle, model, check, onnx):
     """See Bundle.adopt."""
     is_class = isinstance(model, type) and issubclass(model, torch.nn.Module)
     if not is_class and not isinstance(model, torch.nn.Module):
-        raise TypeError(f"adopt() takes a torch.nn.Module or a class of such, not {model!r}")
+        raise CountError(
+            f"adopt() takes a torch.nn.Module or a class of such, not {model!r}", "not-a-module"
+        )
     if is_class:
         return class_of(bundle, model, check, onnx)
     if isinstance(model, torch.jit.ScriptModule):
-        raise TypeError("adopt() takes the module from which a ScriptModule was made, not that")
+        raise CountError(
+            "adopt() takes the module from which a ScriptModule was made, not that", "not-a-module"
+        )
     if "forward" in model.__dict__:
-        raise TypeError(
+        raise CountError(
             f"adopt() takes modules whose forward() is their class's; this {type(model).__name__} "
-            "has one of its own (of torch.compile: take the module that was compiled)"
+            "has one of its own (of torch.compile: take the module that was compiled)",
+            "not-a-module",
         )
     return original(model, class_of(bundle, type(model), check, onnx))

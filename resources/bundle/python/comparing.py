@@ -71,7 +71,12 @@ def computed_in_own_precision(twin, inputs):
     """What the module returns as it is."""
     with torch.no_grad(), Exact(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return copied(twin)(*inputs)
+        try:
+            return copied(twin)(*inputs)
+        except Exception as error:  # modules raise what they like
+            raise AdoptionError(
+                f"the module's own forward() fails on such inputs: {error}", "module-differs"
+            ) from error
 
 
 def is_real(value):
@@ -110,7 +115,8 @@ def compared(kernels, twin, inputs, names, tolerance):
     found = kernels(taken)
     if len(flat(wanted)) != len(found):
         raise AdoptionError(
-            f"the module returns {len(flat(wanted))} tensors, the bundle {len(found)}"
+            f"the module returns {len(flat(wanted))} tensors, the bundle {len(found)}",
+            "module-differs",
         )
     least = LEAST_ALLOWED.get(precision, LEAST_ALLOWED_16_BITS)
     allowed = max(TOLERANCES * tolerance, least)
@@ -120,7 +126,8 @@ def compared(kernels, twin, inputs, names, tolerance):
     for name, ours, theirs, rounded in zip(names, found, flat(wanted), own):
         if ours.shape != theirs.shape:
             raise AdoptionError(
-                f"{name} is {list(ours.shape)}, and the module's {list(theirs.shape)}"
+                f"{name} is {list(ours.shape)}, and the module's {list(theirs.shape)}",
+                "module-differs",
             )
         error = error_of(ours, theirs.to(ours.device))
         # Where the module itself loses digits, to cancellation for one, so may the kernels.
@@ -128,6 +135,7 @@ def compared(kernels, twin, inputs, names, tolerance):
         if not error <= max(allowed, min(lost, MOST_ALLOWED)):
             raise AdoptionError(
                 f"{name} differs from what the module's own forward() gives, by {error:.2g} "
-                f"(relative Frobenius error; allowed are {allowed:.1g})"
+                f"(relative Frobenius error; allowed are {allowed:.1g})",
+                "module-differs",
             )
     return like(wanted, itertools.repeat(torch.empty(0)))

@@ -1,4 +1,4 @@
-"""run(): the bundle's launcher on torch's tensors, through ctypes."""
+"""A bundle's folder as a function of tensors: run(), and adopt() for modules."""
 import ctypes
 import functools
 import json
@@ -6,23 +6,13 @@ import pathlib
 
 import torch
 
-from . import adoption, build, refusing
+from . import adoption, build
+from .calling import Calls
 from .elements import torch_type
-
-ALIGNMENT = 64  # bytes; wide loads want it
-
-
-class Tensor:
-    """What the plan says of an input or output. `file`: where the bytes of a constant lie."""
-
-    def __init__(self, spec, file=None):
-        self.name = spec["name"]
-        self.dtype = spec["dtype"]
-        self.shape = tuple(spec["shape"])
-        self.file = file
-
-    def __str__(self):
-        return f"{self.name} ({self.dtype} {list(self.shape)})"
+from .torch_operator import is_compiling, operator_of, through_operator
+from .refusing import InputError, LaunchError, refuse_gradients
+from .tensors import Tensor
+from .watching import same_tensors, state_of
 
 
 class Bundle:
@@ -39,7 +29,6 @@ class Bundle:
         self.launcher = launcher
         self.workspace = workspace
         self.prepare = prepare
-        self.prepared = {}  # by device and stream
         self.sources = sources
         self.includes = includes
         self.flags = flags
@@ -50,30 +39,84 @@ class Bundle:
         self.outputs = [Tensor(spec) for spec in launches["outputs"]]
         self.given = [tensor for tensor in self.inputs if tensor.file is None]
         self.held = [tensor for tensor in self.inputs if tensor.file is not None]
+        places = range(len(self.inputs))
+        self.places_of_given = [i for i in places if self.inputs[i].file is None]
+        self.places_of_held = [i for i in places if self.inputs[i].file is not None]
+        self.places_of_outputs = [len(self.inputs) + i for i in range(len(self.outputs))]
+        constant = launches.get("constants", [])
+        self.constant_among_given = [
+            i for i, tensor in enumerate(self.given) if tensor.name in constant
+        ]
         self.constants = {}  # those of the files, by name and device
+        self.functions = {}
+        self.fitting = set()  # devices that were looked at
+        self.calls = Calls(self, {})  # with the constants of the files
+        self.others = None  # with those that were given last
+        self.state_of_others = None
 
     def __repr__(self):
         wants = ", ".join(map(str, self.given))
         gives = ", ".join(map(str, self.outputs))
         return f"<bundle {self.name}: {wants} -> {gives}, for {self.arch or 'this CPU'}>"
 
+    def names_of_given(self):
+        """The inputs of a call, in words."""
+        return ", ".join(tensor.name for tensor in self.given)
+
     @functools.cached_property
     def library(self):
         """The launcher, built at the first call."""
+        try:
+            made = self.built()
+        except build.BuildError as error:
+            raise LaunchError(str(error), "bundle-not-built") from error
+        getattr(made, self.workspace).restype = ctypes.c_size_t
+        return made
+
+    def built(self):
+        """The library of the bundle's sources."""
         if self.arch:
             command = [*build.cuda_compiler(), "-shared", "-Xcompiler", "-fPIC"]
         else:
             command = [*build.cpp_compiler(), "-shared", "-fPIC"]
         command += [*self.flags, *(f"-I{self.folder / place}" for place in self.includes)]
-        made = build.library(self.folder, self.name, self.sources, self.includes, command)
-        getattr(made, self.workspace).restype = ctypes.c_size_t
-        return made
+        return build.library(self.folder, self.name, self.sources, self.includes, command)
+
+    @functools.cached_property
+    def operator(self):
+        """The kernels as an operator of torch's."""
+        return operator_of(self)
+
+    def function(self, name):
+        """A function of NAME.h that takes an array of addresses, a workspace and a stream."""
+        found = self.functions.get(name)
+        if found is None:
+            found = getattr(self.library, name)
+            found.argtypes = [ctypes.c_void_p] * (3 if self.arch else 2)
+            self.functions[name] = found
+        return found
+
+    def device_of(self, inputs):
+        """Where a call computes: where its first tensor is."""
+        for value in inputs:
+            if isinstance(value, torch.Tensor):
+                device = value.device
+                break
+        else:
+            device = torch.device("cuda", torch.cuda.current_device()) if self.arch else CPU
+        if device not in self.fitting:
+            self.check_device(device)
+            self.fitting.add(device)
+        return device
 
     def check_device(self, device):
         """Refuses tensors of a device that the kernels are not for."""
         if device.type != ("cuda" if self.arch else "cpu"):
-            raise ValueError(
-                f"{self.name} runs on {self.arch or 'the CPU'}; its inputs are on {device}"
+            where = f"a GPU, {self.arch}" if self.arch else "the CPU"
+            raise InputError(
+                f"{self.name} runs on {where}; its inputs are on {device}: move them there, or "
+                "optimize the module for where they are",
+                "input-device",
             )
         if not self.arch:
             return
@@ -84,7 +127,11 @@ class Bundle:
         exact = self.arch.endswith("a")
         fits = found == needed if exact else found[0] == needed[0] and found >= needed
         if not fits:
-            raise RuntimeError(f"{self.name} is made for {self.arch}; {device} is sm_{found}")
+            raise LaunchError(
+                f"{self.name} is made for {self.arch}; {device} is sm_{found}: optimize the module "
+                "on this card",
+                "wrong-card",
+            )
 
     def constant(self, tensor, device):
         """A constant of the model file."""
@@ -92,103 +139,30 @@ class Bundle:
         if key not in self.constants:
             data = bytearray((self.folder / tensor.file).read_bytes())
             values = torch.frombuffer(data, dtype=torch_type(tensor.dtype))
-            self.constants[key] = values.reshape(tensor.shape).to(device)
+            values = values.reshape(tensor.shape).to(device)
+            self.constants[key] = tensor.packed(values, values.device, self.name)
         return self.constants[key]
 
-    def checked(self, value, tensor, device):
-        """The value as the kernels want it: packed, and at an address for wide loads."""
-        fits = isinstance(value, torch.Tensor) and (
-            tuple(value.shape) == tensor.shape
-            and value.dtype == torch_type(tensor.dtype)
-            and value.device == device
-        )
-        if not fits:
-            found = type(value).__name__
-            if isinstance(value, torch.Tensor):
-                found = f"{value.dtype} {list(value.shape)} on {value.device}"
-            raise ValueError(
-                f"{self.name}: {tensor.name} must be {tensor.dtype} {list(tensor.shape)} on "
-                f"{device}, not {found}"
-            )
-        value = value.detach().contiguous()
-        return value if value.data_ptr() % ALIGNMENT == 0 else value.clone()
+    def run(self, *inputs, out=None, constants=None):
+        """The outputs, one tensor or a tuple, on the device and stream of the inputs.
 
-    def run(self, *inputs, constants=None):
-        """The outputs, one tensor or a tuple. `constants`: by name, instead of the file's."""
-        constants = constants or {}
-        if len(inputs) != len(self.given):
-            names = ", ".join(tensor.name for tensor in self.given)
-            raise TypeError(
-                f"{self.name} takes {len(self.given)} tensors, {names}; {len(inputs)} were given"
-            )
-        refusing.refuse_gradients(self.name, [*inputs, *constants.values()])
-        tensors_given = (value for value in inputs if isinstance(value, torch.Tensor))
-        first = next(tensors_given, None)
-        device = torch.device("cuda" if self.arch else "cpu") if first is None else first.device
-        self.check_device(device)
-        rest = iter(inputs)
-        tensors = []
-        for tensor in self.inputs:
-            value = constants.get(tensor.name) if tensor.file else next(rest)
-            if tensor.file and value is None:
-                tensors.append(self.constant(tensor, device))
-            else:
-                tensors.append(self.checked(value, tensor, device))
-        return self.launched(tensors, device)
-
-    def launched(self, tensors, device):
-        """Calls the launcher on `tensors`, in the order of its parameters."""
-        outputs = [
-            torch.empty(tensor.shape, dtype=torch_type(tensor.dtype), device=device)
-            for tensor in self.outputs
-        ]
-        workspace = self.prepared_workspace(tensors, device)
-        self.call(self.launcher, [*tensors, *outputs], workspace, device)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-    def call(self, function, tensors, workspace, device):
-        """Calls a function of NAME.h; the workspace is aligned here."""
-        aligned = -workspace.data_ptr() % ALIGNMENT + workspace.data_ptr()
-        arguments = [ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors]
-        arguments.append(ctypes.c_void_p(aligned))
-        launch = getattr(self.library, function)
-        if self.arch:
-            with torch.cuda.device(device):
-                stream = torch.cuda.current_stream().cuda_stream
-                status = launch(*arguments, ctypes.c_void_p(stream))
-        else:
-            status = launch(*arguments)
-        if status != 0:
-            what = f"CUDA error {status}" if self.arch else f"status {status}"
-            raise RuntimeError(f"{self.name} could not be launched: {what}")
-
-    def new_workspace(self, device):
-        space = getattr(self.library, self.workspace)()
-        return torch.empty(space + ALIGNMENT, dtype=torch.uint8, device=device)
-
-    def prepared_workspace(self, tensors, device):
-        """A workspace in which everything is prepared that is made of constants alone.
-
-        It is kept, one a device and stream, and prepared again when a constant is another tensor
-        or was changed in place. A change that PyTorch does not count (through `.data`) is not
-        seen: `prepared.clear()` makes the next call prepare.
+        `out`: tensors that the outputs are written into; it is returned. `constants`: by name,
+        instead of the file's.
         """
-        if not self.prepare:
-            return self.new_workspace(device)
-        stream = torch.cuda.current_stream(device).cuda_stream if self.arch else 0
-        names = self.plan["launch_list"]["constants"]
-        constants = [
-            value for tensor, value in zip(self.inputs, tensors) if tensor.name in names
-        ]
-        versions = [(value.data_ptr(), value._version) for value in constants]
-        known = self.prepared.get((device, stream))
-        if known is None or known["versions"] != versions:
-            workspace = self.new_workspace(device)
-            self.call(self.prepare, constants, workspace, device)
-            # The tensors are kept so that no other can come to lie where they do.
-            known = {"workspace": workspace, "versions": versions, "constants": constants}
-            self.prepared[(device, stream)] = known
-        return known["workspace"]
+        if is_compiling() and out is None and constants is None:
+            return through_operator(self, inputs)
+        if torch.is_grad_enabled():
+            refuse_gradients(self.name, [*inputs, *(constants or {}).values()])
+        return self.calls_with(constants)(inputs, out)
+
+    def calls_with(self, constants):
+        """Calls with these constants; the last ones are kept while the tensors are the same."""
+        if not constants:
+            return self.calls
+        if not (self.others and same_tensors(self.state_of_others, constants)):
+            self.others = Calls(self, dict(constants))
+            self.state_of_others = state_of(constants)
+        return self.others
 
     def adopt(self, model, check=True, onnx=None):
         """`model`, a torch.nn.Module or a class of such, with the kernels as its forward().
@@ -198,3 +172,6 @@ class Bundle:
         file exported from the module, for a module that cannot be exported here.
         """
         return adoption.adopt(self, model, check, onnx)
+
+
+CPU = torch.device("cpu")

@@ -176,6 +176,7 @@ class Node:
 
     def __init__(self, message, folder):
         self.name = self.op = self.domain = ""
+        self.text = ""  # what the exporter says of it: where it stands in the module's source
         self.inputs, self.outputs, self.attributes = [], [], {}
         self.constant = None  # the leaf that a Constant makes
         for number, _, value in fields(message):
@@ -193,8 +194,12 @@ class Node:
                 if key == "value":
                     tensors = [part for field, _, part in fields(value) if field == 5]
                     self.constant = Leaf.read(tensors[0], folder, "") if tensors else None
+            elif number == 6:
+                self.text += text(value)
             elif number == 7:
                 self.domain = text(value)
+            elif number == 9:
+                self.text += "".join(text(part) for field, _, part in fields(value) if field == 2)
 
     def __str__(self):
         return f"{self.op} '{self.name}'" if self.name else self.op

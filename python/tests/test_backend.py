@@ -1,0 +1,195 @@
+"""The backend of torch.compile, called as torch calls it: with an FX graph and inputs."""
+import sys
+import types
+import unittest
+from unittest import mock
+
+from support import DEVICE, SCRATCH, SHORT, TARGET, error_between, nn, torch, warploom
+
+OPTIONS = {**SHORT, "target": TARGET, "quiet": True, "out": SCRATCH / "graphs"}
+OPTIONS["only_faster"] = False  # what is tested is not how fast kernels are
+X = torch.randn(4, 16).to(DEVICE)
+
+
+class Perceptron(nn.Module):
+    """What is read whole, with a size that torch computes in the graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(16, 16)
+        self.second = nn.Linear(16, 8)
+
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)).view(x.size(0), -1))
+
+
+class Interrupted(Perceptron):
+    """An operator in the midst that no exporter knows, and a tuple of tensors behind it."""
+
+    def forward(self, x):
+        h = torch.relu(self.first(x))
+        counts = torch.histc(h, bins=16)
+        halves = torch.chunk(torch.tanh(self.second(h)) * counts.sum(), 2, 1)
+        return halves[0] + halves[1]
+
+
+class Writing(nn.Module):
+    """Writes its input, and reads it before and afterwards."""
+
+    def forward(self, x):
+        before = torch.tanh(x * 2)
+        x.add_(1)
+        return before + torch.relu(x)
+
+
+class Drawing(nn.Module):
+    """Draws random numbers."""
+
+    def forward(self, x):
+        return torch.relu(x) + nn.functional.dropout(torch.ones_like(x), 0.5, True)
+
+
+class Viewing(nn.Module):
+    """Returns a view of its input beside what is computed."""
+
+    def forward(self, x):
+        return x.t(), torch.relu(x) * 2
+
+
+def compiled(module, **options):
+    """The backend's function for a module."""
+    graph = torch.fx.symbolic_trace(module)
+    return warploom.backend(graph, [X], options={**OPTIONS, **options})
+
+
+class BackendTest(unittest.TestCase):
+    def assert_like(self, found, wanted):
+        self.assertLess(error_between(found, wanted), 1e-3)
+
+    def has_kernels(self, made, parts=1):
+        calls = [part for part in made.ready.children() if hasattr(part, "bundle")]
+        self.assertEqual([part.bundle is not None for part in calls], [True] * parts, made.report)
+
+    def test_a_graph_that_is_read_is_one_part(self):
+        module = Perceptron().to(DEVICE).eval()
+        with torch.no_grad():
+            made = compiled(module)
+            for x in (X, torch.randn_like(X)):
+                self.assert_like(made(x), module(x))
+            self.has_kernels(made)
+
+    def test_weights_that_change_change_the_result(self):
+        module = Perceptron().to(DEVICE).eval()
+        other = Perceptron().to(DEVICE).eval()
+        with torch.no_grad():
+            made = compiled(module)
+            made(X)
+            module.first.weight.mul_(2)
+            self.assert_like(made(X), module(X))
+            module.load_state_dict(other.state_dict())
+            self.assert_like(made(X), other(X))
+            self.has_kernels(made)
+
+    def test_what_is_not_read_stays_with_torch_and_is_named(self):
+        module = Interrupted().to(DEVICE).eval()
+        with torch.no_grad():
+            made = compiled(module)
+            self.assert_like(made(X), module(X))
+            self.has_kernels(made, 2)
+        named = [line for line in made.report if line.startswith("with torch stays")]
+        self.assertEqual(len(named), 1, made.report)
+        self.assertIn("histc", named[0])
+
+    def test_a_write_in_place_keeps_its_order(self):
+        with torch.no_grad():
+            made = compiled(Writing())
+            for _ in range(2):
+                ours, theirs = X.clone(), X.clone()
+                self.assert_like(made(ours), Writing()(theirs))
+                self.assertTrue(torch.equal(ours, theirs))
+        self.assertTrue(any("writes a tensor in place" in line for line in made.report))
+
+    def test_random_numbers_stay_with_torch(self):
+        with torch.no_grad():
+            made = compiled(Drawing())
+            self.assertGreater((made(X) - made(X)).abs().max().item(), 0)
+        self.assertTrue(any("draws random numbers" in line for line in made.report))
+
+    def test_a_view_of_an_input_is_still_one(self):
+        with torch.no_grad():
+            x = X.clone()
+            view, _ = compiled(Viewing())(x)
+            view.zero_()
+        self.assertEqual(x.abs().max().item(), 0)
+
+    def test_weights_as_inputs_of_the_graph_are_those_of_the_call(self):
+        # As torch 2 hands them over: one graph serves all modules of a class.
+        def function(x, weight, bias):
+            return torch.relu(nn.functional.linear(x, weight, bias))
+
+        made = warploom.backend(torch.fx.symbolic_trace(function), [], options=OPTIONS)
+        with torch.no_grad():
+            for _ in range(2):
+                layer = nn.Linear(16, 8).to(DEVICE)
+                self.assert_like(made(X, layer.weight, layer.bias), torch.relu(layer(X)))
+                layer.weight.mul_(3)
+                self.assert_like(made(X, layer.weight, layer.bias), torch.relu(layer(X)))
+        self.has_kernels(made)
+
+    def test_gradients_are_refused_before_anything_is_searched(self):
+        made = compiled(Perceptron().to(DEVICE))
+        with self.assertRaises(warploom.WarploomError) as refused:
+            made(X)
+        self.assertEqual(refused.exception.code, "gradients")
+
+    def test_sizes_as_inputs_leave_the_graph_with_torch(self):
+        made = warploom.backend(torch.fx.symbolic_trace(lambda n, x: x * n), [], options=OPTIONS)
+        with torch.no_grad():
+            self.assert_like(made(3, X), X * 3)
+        self.assertIn("dynamic=False", made.report[0])
+
+    def test_a_part_for_which_nothing_is_found_stays_with_torch(self):
+        module = Perceptron().to(DEVICE).eval()
+        with torch.no_grad():
+            made = compiled(module, strategy="no_such_strategy")
+            self.assert_like(made(X), module(X))
+        self.assertTrue(any("stays with torch: usage" in line for line in made.report), made.report)
+
+
+class OnlyFasterTest(unittest.TestCase):
+    """Kernels that are not faster than torch are no use."""
+
+    def test_a_part_that_torch_computes_faster_stays_with_torch(self):
+        module = Perceptron().to(DEVICE).eval()
+        made = compiled(module, only_faster=True)
+        slow = {"ours": 9.0, "eager": 3.0}
+        with torch.no_grad(), mock.patch("warploom.checking.times", return_value=slow):
+            found = made(X)
+            self.assertLess(error_between(found, module(X)), 1e-3)
+        self.assertIn("9.0 us a call, 3.0 us by torch, which keeps it", made.report[-1])
+        calls = [part for part in made.ready.children() if hasattr(part, "bundle")]
+        self.assertIsNone(calls[0].bundle)
+
+
+class RegistrationTest(unittest.TestCase):
+    """torch 2's registry, in its place where torch has none."""
+
+    def registered(self, known):
+        names = []
+        dynamo = types.ModuleType("torch._dynamo")
+        dynamo.list_backends = lambda exclude_tags: known
+        dynamo.register_backend = lambda compiler_fn, name: names.append((name, compiler_fn))
+        with mock.patch.dict(sys.modules, {"torch._dynamo": dynamo}):
+            with mock.patch.object(torch, "compile", create=True):
+                warploom.register()
+        return names
+
+    def test_is_by_the_packages_name(self):
+        self.assertEqual(self.registered(["inductor"]), [("warploom", warploom.backend)])
+
+    def test_is_done_once(self):
+        self.assertEqual(self.registered(["warploom"]), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,1 @@
+../../resources/bundle/python/outline.py

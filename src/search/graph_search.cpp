@@ -47,6 +47,7 @@ constexpr double kLeastReserve = 0.2;  // seconds
 constexpr double kFallbacksShare = 0.2;
 constexpr double kLeastSlice = 0.5;  // seconds
 constexpr double kSlices = 8;        // of the time that is left
+constexpr double kTries = 2;         // judgements that a slice has room for
 constexpr size_t kMostAwake = 4;     // evaluators at once: each holds its region's tensors
 constexpr int kMostIdle = 3;         // slices in a row in which nothing was tried
 }  // namespace
@@ -279,7 +280,9 @@ Status GraphSearch::search_on() {
     if (!one) break;
     const Costs& costs = one->session->costs();
     const double starting = one->session->is_awake() ? 0 : costs.set_up();
-    const double seconds = std::max(kLeastSlice, kept.left() / kSlices) + starting;
+    // A slice that has no room for a judgement would try nothing.
+    const double trying = kTries * costs.judgement() + costs.compile();
+    const double seconds = std::max({kLeastSlice, kept.left() / kSlices, trying}) + starting;
     const int before = one->session->candidates();
     WARPLOOM_CHECK(slice(*one, {.soft = kept.part(seconds), .hard = kept}));
     idle = one->session->candidates() > before ? 0 : idle + 1;

@@ -173,11 +173,11 @@ Result<InferredOutput> dequantize(const NodeContext& context) {
   const Dtype from = context.in(0).dtype;
   const Dtype to = context.in(1).dtype;
   using enum Dtype;
-  constexpr std::array kNarrow = {i8, u8, i32, e4m3, e5m2};
+  constexpr std::array kNarrow = {i8, u8, i16, u16, i32, e4m3, e5m2};
   const bool zero_fits = !context.has(2) || context.in(2).dtype == from;
   if (contains(kNarrow, from) && is_wide_float(to) && zero_fits) return broadcast_all(context, to);
   const std::string expected =
-      "i8, u8, i32, e4m3 or e5m2, a scale of f32, bf16 or f16, a zero point of the first's type";
+      "i8, u8, i16, u16, i32, e4m3 or e5m2, a scale of f32, bf16 or f16, a zero point of the first's type";
   return type_error(context, expected, fmt::format("{} and {}", name_of(from), name_of(to)));
 }
 }  // namespace rules

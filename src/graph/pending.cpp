@@ -4,27 +4,6 @@
 #include "graph/rules.h"
 
 namespace warploom::graph::rewrites {
-Result<Outputs> scatter_elements(PrimitiveWriter& writer) {
-  return writer.error(kAttribute, "operator is not supported yet");
-}
-Result<Outputs> scatter_nd(PrimitiveWriter& writer) {
-  return writer.error(kAttribute, "operator is not supported yet");
-}
-Result<Outputs> tensor_scatter(PrimitiveWriter& writer) {
-  return writer.error(kAttribute, "operator is not supported yet");
-}
-Result<Outputs> top_k(PrimitiveWriter& writer) {
-  return writer.error(kAttribute, "operator is not supported yet");
-}
-Result<Outputs> compress(PrimitiveWriter& writer) {
-  return writer.error(kAttribute, "operator is not supported yet");
-}
-Result<Outputs> reverse_sequence(PrimitiveWriter& writer) {
-  return writer.error(kAttribute, "operator is not supported yet");
-}
-Result<Outputs> max_unpool(PrimitiveWriter& writer) {
-  return writer.error(kAttribute, "operator is not supported yet");
-}
 Result<Outputs> grid_sample(PrimitiveWriter& writer) {
   return writer.error(kAttribute, "operator is not supported yet");
 }
@@ -59,9 +38,6 @@ Result<Outputs> bit_shift(PrimitiveWriter& writer) {
   return writer.error(kAttribute, "operator is not supported yet");
 }
 Result<Outputs> bit_cast(PrimitiveWriter& writer) {
-  return writer.error(kAttribute, "operator is not supported yet");
-}
-Result<Outputs> cum_prod(PrimitiveWriter& writer) {
   return writer.error(kAttribute, "operator is not supported yet");
 }
 Result<Outputs> determinant(PrimitiveWriter& writer) {

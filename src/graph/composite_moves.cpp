@@ -105,6 +105,7 @@ Result<Outputs> blocks(PrimitiveWriter& writer) {
   Shape apart = {in[0], in[1], in[2] / b, b, in[3] / b, b};
   Shape to = {in[0], in[1] * b * b, in[2] / b, in[3] / b};
   List order = {0, 3, 5, 1, 2, 4};
+  if (mode == "CRD") order = {0, 1, 3, 5, 2, 4};
   if (spread) {
     to = {in[0], depth, in[2] * b, in[3] * b};
     if (mode == "DCR") {

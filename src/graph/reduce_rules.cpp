@@ -39,7 +39,9 @@ Result<List> spatial(const NodeContext& context, std::string_view name, size_t c
 }
 
 bool convolves(const NodeContext& context) {
-  return context.node.op == OpKind::Conv || context.node.op == OpKind::ConvTranspose;
+  using enum OpKind;
+  const OpKind op = context.node.op;
+  return op == Conv || op == ConvTranspose || op == DeformConv;
 }
 
 // Size, strides and dilations; as `before` and `after` what the model says of pads.

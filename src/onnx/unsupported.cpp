@@ -39,7 +39,6 @@ constexpr Advice kAdvice[] = {
     {"LSTM", kUnrolled},
     {"NonZero", kSizeOfResult},
     {"Unique", kSizeOfResult},
-    {"Compress", kSizeOfResult},
     {"NonMaxSuppression", kSizeOfResult},
     {"RandomNormal", kGiveRandom},
     {"RandomNormalLike", kGiveRandom},

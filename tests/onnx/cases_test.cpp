@@ -79,7 +79,10 @@ void settle_lists(onnx::ModelProto& model, const fs::path& data) {
     const auto& type = model.graph().input(i).type().tensor_type();
     const bool integers = type.elem_type() == onnx::TensorProto::INT64 ||
                           type.elem_type() == onnx::TensorProto::INT32;
-    const bool scales = model.graph().node(0).op_type() == "Resize" && i > 0;
+    const std::string& op = model.graph().node(0).op_type();
+    constexpr std::array kOfNumbers = {"Range", "OneHot", "MelWeightMatrix", "Upsample"};
+    const bool numbers = std::ranges::count(kOfNumbers, op) > 0 && i + 1 < 6;
+    const bool scales = (op == "Resize" && i > 0) || (numbers && (op == "Range" || i > 0 || op == "MelWeightMatrix"));
     if (!(integers || scales) || type.shape().dim_size() > 1) continue;
     onnx::TensorProto value;
     if (const auto bytes = read_file(data / fmt::format("input_{}.pb", i));

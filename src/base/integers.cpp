@@ -49,11 +49,10 @@ int64_t quotient(int64_t a, int64_t b) {
   return b == -1 ? negative(a) : a / b;
 }
 
-constexpr std::array kOfIntegers = {ValueOp::add,  ValueOp::sub,   ValueOp::mul, ValueOp::div,
-                                    ValueOp::max,  ValueOp::min,   ValueOp::fma, ValueOp::where,
-                                    ValueOp::less, ValueOp::equal, ValueOp::neg, ValueOp::abs,
-                                    ValueOp::relu, ValueOp::floor, ValueOp::fmod,
-                                    ValueOp::bit_and};
+constexpr std::array kOfIntegers = {ValueOp::add,  ValueOp::sub,   ValueOp::mul,  ValueOp::div,
+                                    ValueOp::max,  ValueOp::min,   ValueOp::fma,  ValueOp::where,
+                                    ValueOp::less, ValueOp::equal, ValueOp::neg,  ValueOp::abs,
+                                    ValueOp::relu, ValueOp::floor, ValueOp::fmod, ValueOp::bit_and};
 }  // namespace
 
 int64_t load_integer(Dtype dtype, const void* data, int64_t index) {

@@ -24,8 +24,8 @@ Id power_of_two(PrimitiveWriter& writer, Id n, int64_t bits) {
 }
 }  // namespace
 
-// x · 2^n, or x / 2^n rounded down. What is moved by as many bits as there are, or more, is 0, or -1
-// where it was below 0; moves by less than 0 leave nothing either.
+// x · 2^n, or x / 2^n rounded down. What is moved by as many bits as there are, or more, is 0, or
+// -1 where it was below 0; moves by less than 0 leave nothing either.
 Result<Outputs> bit_shift(PrimitiveWriter& writer) {
   WARPLOOM_CHECK(same_type(writer, false));
   const Dtype type = writer.in(0).dtype;
@@ -56,6 +56,12 @@ Result<Outputs> bit_shift(PrimitiveWriter& writer) {
     const Id raised = writer.sub(writer.add(x, one, "next"), power, "raised");
     const Id from = writer.where(negative, raised, x, "from");
     moved = writer.make(OpKind::Div, {from, power}, "moved");
+    if (bits == 64) {  // by 63 bits a sign alone is left
+      const Id last = writer.scalar(63, n, "last");
+      const Id signs = writer.make(OpKind::Equal, {n, last}, "signs");
+      const Id all = writer.where(negative, minus, zero, "sign");
+      moved = writer.where(signs, all, moved, "without_sign");
+    }
     if (type == Dtype::u64) {  // the signs that come in from above are zeros
       const Id rest = writer.sub(most, n, "rest");
       const Id ones = writer.sub(power_of_two(writer, rest, bits), one, "ones");
@@ -63,12 +69,6 @@ Result<Outputs> bit_shift(PrimitiveWriter& writer) {
       const Id mask = writer.where(still, minus, ones, "mask");
       moved = writer.make(OpKind::BitwiseAnd, {moved, mask}, "unsigned");
       beyond = zero;
-    }
-    if (type == Dtype::i64) {  // by 63 bits a sign alone is left
-      const Id last = writer.scalar(63, n, "last");
-      const Id signs = writer.make(OpKind::Equal, {n, last}, "signs");
-      const Id all = writer.where(negative, minus, zero, "sign");
-      moved = writer.where(signs, all, moved, "without_sign");
     }
   }
   const Id y = writer.where(within, moved, beyond, "shifted");
@@ -80,14 +80,14 @@ Result<Outputs> bit_cast(PrimitiveWriter& writer) {
   const int64_t named = writer.node.integer("to");
   WARPLOOM_TRY(const Dtype to, checked_dtype(named, "BitCast's type", writer.place));
   const Dtype from = writer.in(0).dtype;
-  if (bits_of(from) != bits_of(to))
-    return type_error(writer, "a type of as many bits", to);
+  if (bits_of(from) != bits_of(to)) return type_error(writer, "a type of as many bits", to);
   if (from == to) return Outputs{writer.raw(0)};
   const bool whole = is_integer(from) && is_integer(to) && to != Dtype::boolean;
   if (!whole)
-    return writer.error(kType, "bits of floats are not seen", "two integer types",
-                        ErrorDetail(std::string(name_of(from)) + " and " + std::string(name_of(to))),
-                        "do it outside the model");
+    return writer.error(
+        kType, "bits of floats are not seen", "two integer types",
+        ErrorDetail(std::string(name_of(from)) + " and " + std::string(name_of(to))),
+        "do it outside the model");
   return Outputs{writer.cast(writer.raw(0), to, "y")};
 }
 }  // namespace warploom::graph::rewrites

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,13 +19,20 @@
 #include "graph/rules.h"
 
 namespace warploom::graph {
+Status check_given(const NodeContext& context, std::initializer_list<size_t> required) {
+  for (const size_t i : required)
+    if (!context.has(i))
+      return context.error(ErrorCode::kOnnxName, "a required input is left out", "a tensor",
+                           fmt::format("nothing for input {}", i));
+  return ok();
+}
+
 Id activated(PrimitiveWriter& writer, Id x, const std::string& activation) {
   using enum OpKind;
   if (activation == "Relu") return writer.make(Relu, {x}, "relu");
   if (activation == "Tanh") return writer.make(Tanh, {x}, "tanh");
   if (activation == "Sigmoid") return writer.make(Sigmoid, {x}, "sigmoid");
-  const std::vector<double> given =
-      writer.node.attribute<std::vector<double>>("activation_params");
+  const std::vector<double> given = writer.node.attribute<std::vector<double>>("activation_params");
   const auto parameter = [&](size_t i, std::string_view name, double otherwise) {
     const double own = writer.node.real(fmt::format("activation_{}", name), otherwise);
     return i < given.size() ? given[i] : own;
@@ -48,9 +56,8 @@ Id activated(PrimitiveWriter& writer, Id x, const std::string& activation) {
 
 std::map<std::string, Attribute> window_attributes(const Node& node) {
   std::map<std::string, Attribute> attributes;
-  for (const std::string name :
-       {"auto_pad", "kernel_shape", "strides", "dilations", "pads", "group", "ceil_mode",
-        "count_include_pad"})
+  for (const std::string name : {"auto_pad", "kernel_shape", "strides", "dilations", "pads",
+                                 "group", "ceil_mode", "count_include_pad"})
     if (const auto given = node.attributes.find(name); given != node.attributes.end())
       attributes.insert(*given);
   return attributes;
@@ -128,15 +135,13 @@ namespace {
 // Rows of a table by indices [B,S].
 Id embedded(PrimitiveWriter& writer, size_t table, Id indices, std::string_view what) {
   const int64_t first = 0;
-  const Id rows = writer.make(OpKind::Gather, {writer.raw(table), indices}, what, {{"axis", first}});
+  const Id rows =
+      writer.make(OpKind::Gather, {writer.raw(table), indices}, what, {{"axis", first}});
   return wide_of(writer, rows, what);
 }
 
 Status check_embedding(const NodeContext& context) {
-  for (const size_t i : {0, 2, 3, 5, 6})
-    if (!context.has(i))
-      return context.error(ErrorCode::kOnnxName, "a required input is left out", "a tensor",
-                           fmt::format("nothing for input {}", i));
+  WARPLOOM_CHECK(check_given(context, {0, 2, 3, 5, 6}));
   const Shape& ids = context.in(0).shape;
   if (ids.size() != 2) return context.error(kShape, "words are no matrix", "[B,S]", ids);
   const Dtype type = context.in(2).dtype;
@@ -145,7 +150,8 @@ Status check_embedding(const NodeContext& context) {
     const Tensor& table = context.in(i);
     if (table.dtype != type || !is_wide_float(type)) return type_error(context, type, table.dtype);
     const bool fits = table.shape.size() == 2 && table.shape[1] == context.in(2).shape.back();
-    if (!fits) return context.error(kShape, "a table does not fit the words'", "[N,H]", table.shape);
+    if (!fits)
+      return context.error(kShape, "a table does not fit the words'", "[N,H]", table.shape);
   }
   if (context.has(1) != context.has(4))
     return context.error(ErrorCode::kOnnxName, "segments lack their table", "both or none");
@@ -288,8 +294,8 @@ Result<Packed> packed_weights(const PrimitiveWriter& writer) {
     return writer.error(kShape, "packed weights have another size", fmt::format("{} bytes", bytes),
                         b.shape);
   if (element_count(writer.in(2).shape) != packed.n * packed.blocks)
-    return writer.error(kShape, "the scales do not fit the blocks",
-                        Shape{packed.n, packed.blocks}, writer.in(2).shape);
+    return writer.error(kShape, "the scales do not fit the blocks", Shape{packed.n, packed.blocks},
+                        writer.in(2).shape);
   return packed;
 }
 

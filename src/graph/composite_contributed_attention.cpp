@@ -335,7 +335,8 @@ Result<Outputs> positioned_rotary(PrimitiveWriter& writer) {
     const Id first = writer.reshape(positions, {1, 1}, "first");
     const Id steps = writer.cast(writer.places({1, rows}, "step"), given.dtype, "steps");
     const Id all = writer.list({x[0], rows}, "shape");
-    const Id counted = writer.add(writer.cast(first, writer.dtype(steps), "first"), steps, "places");
+    const Id counted =
+        writer.add(writer.cast(first, writer.dtype(steps), "first"), steps, "places");
     positions = writer.make(OpKind::Expand, {counted, all}, "positions");
   }
   std::map<std::string, Attribute> attributes;

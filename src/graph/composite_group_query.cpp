@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "graph/composite_attention.h"
 #include "graph/composite_lookups.h"
+#include "graph/composite_pieces.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
 #include "graph/rules.h"
@@ -40,26 +41,25 @@ enum Input : uint8_t {
 
 struct Cached {
   int64_t batch = 0;
-  int64_t added = 0;    // S
-  int64_t before = 0;   // P
-  int64_t total = 0;    // T, the largest of the batch
-  int64_t heads = 0;    // of queries
-  int64_t shared = 0;   // of keys
-  int64_t size = 0;     // of a head
-  Id past = kAbsent;    // how many come before, [B,1,1,1] of i64; kAbsent: none
-  Id lengths = kAbsent; // how many there are with the new ones, likewise
+  int64_t added = 0;     // S
+  int64_t before = 0;    // P
+  int64_t total = 0;     // T, the largest of the batch
+  int64_t heads = 0;     // of queries
+  int64_t shared = 0;    // of keys
+  int64_t size = 0;      // of a head
+  Id past = kAbsent;     // how many come before, [B,1,1,1] of i64; kAbsent: none
+  Id lengths = kAbsent;  // how many there are with the new ones, likewise
 
   int64_t places() const { return std::max(before, total); }
 };
 
 Status check_inputs(const PrimitiveWriter& writer) {
-  for (const size_t i : {kQuery, kKey, kValue, kPastKey, kPastValue, kCosines, kSines, kBias, kSink})
+  WARPLOOM_CHECK(check_given(writer, {kQuery, kLengths, kTotal}));
+  for (const size_t i :
+       {kQuery, kKey, kValue, kPastKey, kPastValue, kCosines, kSines, kBias, kSink})
     if (writer.has(i) && writer.in(i).dtype != writer.in(kQuery).dtype)
       return type_error(writer, writer.in(kQuery).dtype, writer.in(i).dtype);
   WARPLOOM_CHECK(check_number(writer, kQuery, true));
-  if (!writer.has(kLengths) || !writer.has(kTotal))
-    return writer.error(ErrorCode::kOnnxName, "a required input is left out",
-                        "seqlens_k and total_sequence_length", "nothing");
   if (writer.has(kKey) != writer.has(kValue) || writer.has(kPastKey) != writer.has(kPastValue))
     return writer.error(ErrorCode::kOnnxName, "keys without values, or the other way round",
                         "both or none");

@@ -76,11 +76,10 @@ Result<Recurrence> recurrence(const NodeContext& context) {
     return key[2] == query[2] / heads * of.heads && value[2] % of.heads == 0;
   };
   if (!fits()) {
-    const std::string found =
-        fmt::format("{}, {}, {} of {} and {} heads", to_text(query), to_text(key), to_text(value),
-                    heads, of.heads);
-    return context.error(kShape, "query, key and value do not fit", "[B,T,H·G·D], [B,T,H·D], [B,T,H·E]",
-                         found);
+    const std::string found = fmt::format("{}, {}, {} of {} and {} heads", to_text(query),
+                                          to_text(key), to_text(value), heads, of.heads);
+    return context.error(kShape, "query, key and value do not fit",
+                         "[B,T,H·G·D], [B,T,H·D], [B,T,H·E]", found);
   }
   of.batch = query[0];
   of.steps = query[1];
@@ -194,7 +193,8 @@ Result<Outputs> causal_conv(PrimitiveWriter& writer) {
   const bool fits = x.size() == 3 && weights.size() == 3 && weights[0] == x[1] && weights[1] == 1;
   if (!fits || weights[2] < 1) {
     const std::string found = fmt::format("{} and {}", to_text(x), to_text(weights));
-    return writer.error(kShape, "the weights do not fit the channels", "[B,C,L] and [C,1,k]", found);
+    return writer.error(kShape, "the weights do not fit the channels", "[B,C,L] and [C,1,k]",
+                        found);
   }
   const int64_t before = weights[2] - 1;
   const Shape state = {x[0], x[1], before};
@@ -202,7 +202,8 @@ Result<Outputs> causal_conv(PrimitiveWriter& writer) {
   if (writer.has(3)) {
     if (writer.in(3).shape != state)
       return writer.error(kShape, "past_state does not fit", state, writer.in(3).shape);
-    whole = before == 0 ? writer.raw(0) : joined(writer, {writer.raw(3), writer.raw(0)}, 2, "whole");
+    whole =
+        before == 0 ? writer.raw(0) : joined(writer, {writer.raw(3), writer.raw(0)}, 2, "whole");
   } else {
     const Id zero = writer.scalar(0, writer.raw(0), "zero");
     whole = writer.pad(writer.raw(0), {0, 0, before}, {0, 0, 0}, zero, "whole");

@@ -8,8 +8,8 @@
 #include "graph/rules.h"
 
 namespace warploom::graph {
-// Flat places among the first `axes` of x's axes, the others of which are lines: y[p..] = x[i(p)..].
-// They are computed in f32 where it holds them all: kernels have no arithmetic of i64.
+// Flat places among the first `axes` of x's axes, the others of which are lines: y[p..] =
+// x[i(p)..]. They are computed in f32 where it holds them all: kernels have no arithmetic of i64.
 //
 //   Places places{writer, x, 2, {5, 7}};   x [B,H,..], the places [5,7]
 //   places.add(0, rows);                   rows stretches to [5,7], of places.type

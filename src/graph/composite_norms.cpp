@@ -102,7 +102,8 @@ Outputs trained_norm(PrimitiveWriter& writer) {
   const auto moved = [&](size_t i, Id own, std::string_view what) {
     const Id before = writer.wide(i);
     const Id kept = writer.mul(before, writer.scalar(momentum, before, "momentum"), "kept");
-    const Id flat = writer.cast(writer.reshape(own, writer.shape(before), "own"), writer.dtype(before), "own");
+    const Id flat =
+        writer.cast(writer.reshape(own, writer.shape(before), "own"), writer.dtype(before), "own");
     const Id news = writer.mul(flat, writer.scalar(1 - momentum, flat, "share"), "news");
     return writer.cast(writer.add(kept, news, what), writer.in(i).dtype, what);
   };

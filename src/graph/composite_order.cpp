@@ -55,8 +55,8 @@ Id with_axis(PrimitiveWriter& writer, Id x, size_t at, std::string_view what) {
 // An element's rank is how many come before it: those that are better, and equal ones on its left.
 Picked picked_by_rank(PrimitiveWriter& writer, const Top& of) {
   const size_t rank = writer.rank(of.x) + 1;
-  const Id own = with_axis(writer, of.x, of.axis + 1, "own");     // [.., i, 1, ..]
-  const Id other = with_axis(writer, of.x, of.axis, "other");     // [.., 1, j, ..]
+  const Id own = with_axis(writer, of.x, of.axis + 1, "own");  // [.., i, 1, ..]
+  const Id other = with_axis(writer, of.x, of.axis, "other");  // [.., 1, j, ..]
   const Shape rows = with(Shape(rank, 1), of.axis, of.size);
   const Shape columns = with(Shape(rank, 1), of.axis + 1, of.size);
   const Id i = writer.places(rows, "own_place");

@@ -1,6 +1,7 @@
 // What the rewrites of several composites share. Private to the room.
 #pragma once
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,6 +28,10 @@ Blocks blocks_of(const Shape& x, const Shape& scale);
 // The shape of scales, a QuantizeLinear's or a DequantizeLinear's second input, with as many axes
 // as the first.
 Result<Shape> scale_shape(const PrimitiveWriter& writer);
+
+// onnx-name where one of these inputs is left out: of operators whose optional inputs come before
+// required ones.
+Status check_given(const NodeContext& context, std::initializer_list<size_t> required);
 
 // x behind an activation that ONNX Runtime joins with what makes it, by its name; "": x. The
 // operator's attributes activation_alpha and the like, or a list of them, are the activation's.

@@ -97,7 +97,8 @@ Result<Outputs> max_pool_places(PrimitiveWriter& writer) {
   const auto start = [&](int64_t i) { return i * element_count(entries(x, 2)); };
   const Shape planes = chained({x[0], x[1]}, Shape(spec.size.size(), 1));
   const Id first = writer.table(Dtype::i64, windows, "window_start", own);
-  const Id base = writer.add(first, writer.table(Dtype::i64, planes, "plane_start", start), "start");
+  const Id base =
+      writer.add(first, writer.table(Dtype::i64, planes, "plane_start", start), "start");
   Id place = kAbsent;
   for (int64_t t = taps; t-- > 0;) {
     const List at = tap_at(spec.kernel, t);

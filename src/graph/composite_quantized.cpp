@@ -28,13 +28,19 @@ Status check_small_integer(const NodeContext& context, size_t i) {
   return type_error(context, fmt::format("input {} of i8, u8, i16 or u16", i), dtype);
 }
 
+Id as_stored(PrimitiveWriter& writer, Id x, std::string_view what) {
+  const int64_t to = onnx_type_of(writer.dtype(x));
+  const int64_t rounds = 1;
+  return writer.make(OpKind::Cast, {x}, what, {{"to", to}, {"rounds", rounds}});
+}
+
 Id quantized(PrimitiveWriter& writer, Id x, Id zero, Dtype type, std::string_view what) {
   if (is_float(type)) {
     const int64_t saturate = writer.node.integer("saturate", 1);
     const int64_t to = onnx_type_of(type);
     return writer.make(OpKind::Cast, {x}, what, {{"to", to}, {"saturate", saturate}});
   }
-  Id y = writer.make(OpKind::Round, {x}, "rounded");
+  Id y = writer.make(OpKind::Round, {as_stored(writer, x, "stored")}, "rounded");
   if (zero != kAbsent) y = writer.add(y, writer.cast(zero, writer.dtype(y), "zero"), "moved");
   const int magnitude_bits = bits_of(type) - (is_signed(type) ? 1 : 0);
   const double end = std::ldexp(1.0, magnitude_bits);
@@ -113,7 +119,7 @@ Result<Outputs> quantize_linear(PrimitiveWriter& writer) {
   const bool is_f64 = writer.in(0).dtype == Dtype::f64 || writer.in(1).dtype == Dtype::f64;
   const Dtype wide = is_f64 ? Dtype::f64 : Dtype::f32;
   const Id apart = writer.reshape(writer.cast(writer.raw(0), wide, "wide"), blocks.of_x, "apart");
-  const Id scale = writer.cast(writer.raw(1), wide, "wide_scale");
+  const Id scale = as_stored(writer, writer.cast(writer.raw(1), wide, "wide_scale"), "own_scale");
   const Id divisor = writer.reshape(scale, blocks.of_scale, "scales");
   const Id ratio = writer.make(OpKind::Div, {apart, divisor}, "ratio");
   Id zero = kAbsent;
@@ -141,9 +147,11 @@ Result<Outputs> dynamic_quantize(PrimitiveWriter& writer) {
   const Id one = writer.scalar(1, x, "one");
   const Id steps = writer.scalar(255, x, "steps");
   const Id kept = writer.where(nothing, one, length, "kept");
-  const Id scale = writer.make(OpKind::Div, {kept, steps}, "scale");
+  const Id step = writer.make(OpKind::Div, {kept, steps}, "step");
+  const Id scale = as_stored(writer, step, "scale");
   const Id lowest = writer.make(OpKind::Div, {least, scale}, "lowest");
-  const Id place = quantized(writer, writer.sub(zero, lowest, "place"), kAbsent, Dtype::u8, "point");
+  const Id place =
+      quantized(writer, writer.sub(zero, lowest, "place"), kAbsent, Dtype::u8, "point");
   const Id ratio = writer.make(OpKind::Div, {x, scale}, "ratio");
   return Outputs{quantized(writer, ratio, place, Dtype::u8, "y"), scale, place};
 }

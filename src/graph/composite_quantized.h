@@ -8,6 +8,10 @@
 #include "graph/rules.h"
 
 namespace warploom::graph {
+// x as its type stores it, in the reference too: what is rounded to whole numbers next must not lie
+// on the other side of a half.
+Id as_stored(PrimitiveWriter& writer, Id x, std::string_view what);
+
 // x, of the scale's measure, as the nearest numbers of a type of 8 or 16 bits: halves to the even
 // one, what lies beyond the type at its ends; `zero`, which stretches to x, stands for 0. Floats of
 // 8 bits have none.

@@ -40,10 +40,12 @@ Result<Id> requantized(PrimitiveWriter& writer, Id x, size_t i, size_t first = 0
 Result<Outputs> quantized_pointwise(PrimitiveWriter& writer) {
   using enum OpKind;
   const OpKind op = writer.node.op;
+  const bool of_two = op == QLinearAdd || op == QLinearMul;
+  WARPLOOM_CHECK(of_two ? check_given(writer, {0, 1, 3, 4, 6}) : check_given(writer, {0, 1, 3}));
   WARPLOOM_TRY(const Id a, dequantized_input(writer, 0, "a"));
   Id y = kAbsent;
   size_t scale = 3;
-  if (op == QLinearAdd || op == QLinearMul) {
+  if (of_two) {
     WARPLOOM_TRY(const Id b, dequantized_input(writer, 3, "b"));
     y = writer.make(op == QLinearAdd ? Add : Mul, {a, b}, "real");
     scale = 6;
@@ -59,6 +61,7 @@ Result<Outputs> quantized_pointwise(PrimitiveWriter& writer) {
 
 // Means over windows, or over all pixels; with channels last where the node says so.
 Result<Outputs> quantized_pool(PrimitiveWriter& writer) {
+  WARPLOOM_CHECK(check_given(writer, {0, 1, 3}));
   const bool last = writer.node.integer("channels_last") != 0;
   WARPLOOM_TRY(Id x, dequantized_input(writer, 0, "x"));
   const size_t rank = writer.rank(x);

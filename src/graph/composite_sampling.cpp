@@ -54,8 +54,8 @@ Status check_grid(const NodeContext& context) {
   const bool is_empty = std::ranges::count(entries(x, 2), 0) > 0;
   if (fits && !is_empty) return ok();
   const std::string found = fmt::format("{} and {}", to_text(x), to_text(grid));
-  return context.error(kShape, "the grid does not fit the image", "[N,C,size..] and [N,grid..,axes]",
-                       found);
+  return context.error(kShape, "the grid does not fit the image",
+                       "[N,C,size..] and [N,grid..,axes]", found);
 }
 }  // namespace
 
@@ -85,8 +85,10 @@ Result<Outputs> grid_sample(PrimitiveWriter& writer) {
     if (of.outside == Outside::reflection)
       place = reflected(writer, place, rim, size - 1 - rim);
     else if (of.outside == Outside::border)
-      place = writer.make(OpKind::Clip, {place, writer.scalar(0, place, "first"),
-                                         writer.scalar(size - 1, place, "last")}, "held");
+      place = writer.make(
+          OpKind::Clip,
+          {place, writer.scalar(0, place, "first"), writer.scalar(size - 1, place, "last")},
+          "held");
     of.places.push_back(place);
   }
   return Outputs{sampled(writer, of)};
@@ -169,7 +171,8 @@ RegionPlaces region_places(PrimitiveWriter& writer, Id rois, const RegionAxis& a
   const int64_t count = writer.shape(rois)[0];
   const auto edge = [&](size_t column, std::string_view what) {
     const auto at = as_int64(column);
-    const Id own = writer.reshape(part_of(writer, rois, 1, at, at + 1, what), {count, 1, 1, 1}, what);
+    const Id own =
+        writer.reshape(part_of(writer, rois, 1, at, at + 1, what), {count, 1, 1, 1}, what);
     const Id scaled = writer.mul(own, writer.scalar(axis.scale, own, "scale"), what);
     if (axis.offset == 0) return scaled;
     return writer.sub(scaled, writer.scalar(axis.offset, own, "offset"), what);

@@ -20,8 +20,8 @@ struct Sampling {
   Id x = kAbsent;
   Interpolation interpolation = Interpolation::linear;
   Outside outside = Outside::zeros;
-  bool to_centres = false;  // reflections are about the centres of the outermost pixels
-  Shape grid = {};          // the places: [images, grid..] of each channel
+  bool to_centres = false;      // reflections are about the centres of the outermost pixels
+  Shape grid = {};              // the places: [images, grid..] of each channel
   std::vector<Id> places = {};  // one an axis of the image, stretching to [images, 1, grid..]
   Id image = kAbsent;           // which image each line of places reads, [images, 1, 1..]; kAbsent:
                                 // its own

@@ -83,7 +83,8 @@ Id wide_of(PrimitiveWriter& writer, Id x, std::string_view what) {
 }
 
 // data with what the hits choose of the updates along an axis, where both stretch to the hits.
-Id combined(PrimitiveWriter& writer, const Combining& how, Id data, Id hit, Id updates, size_t axis) {
+Id combined(PrimitiveWriter& writer, const Combining& how, Id data, Id hit, Id updates,
+            size_t axis) {
   const Dtype type = writer.dtype(data);
   const Id wide = wide_of(writer, updates, "wide_updates");
   const Id identity = writer.scalar(how.identity, wide, "identity");
@@ -205,13 +206,16 @@ Id flat_places(PrimitiveWriter& writer, const Lines& of) {
   Id flat = kAbsent;
   for (size_t d = 0; d < of.axes; ++d) {
     const auto at = as_int64(d);
-    const Id own = writer.reshape(part_of(writer, rows, 1, at, at + 1, "entry"), {of.numbers}, "entry");
+    const Id own =
+        writer.reshape(part_of(writer, rows, 1, at, at + 1, "entry"), {of.numbers}, "entry");
     Id index = from_front(writer, own, data[d]);
     const int64_t stride = element_count(entries(data, d + 1, of.axes));
-    if (stride != 1) index = writer.mul(index, writer.scalar(as_double(stride), index, "stride"), "step");
+    if (stride != 1)
+      index = writer.mul(index, writer.scalar(as_double(stride), index, "stride"), "step");
     flat = flat == kAbsent ? index : writer.add(flat, index, "flat");
   }
-  if (flat == kAbsent) flat = writer.table(Dtype::i64, {of.numbers}, "flat", [](int64_t) { return 0; });
+  if (flat == kAbsent)
+    flat = writer.table(Dtype::i64, {of.numbers}, "flat", [](int64_t) { return 0; });
   return flat;
 }
 
@@ -342,7 +346,8 @@ Result<Outputs> max_unpool(PrimitiveWriter& writer) {
   const int64_t given = element_count(entries(x, 2));
   const auto start = [&](int64_t plane) { return plane * pixels; };
   const Id first = writer.table(Dtype::i64, {planes, 1}, "plane_start", start);
-  const Id flat = writer.cast(writer.reshape(writer.raw(1), {planes, given}, "flat"), Dtype::i64, "flat");
+  const Id flat =
+      writer.cast(writer.reshape(writer.raw(1), {planes, given}, "flat"), Dtype::i64, "flat");
   const Id local = writer.sub(flat, first, "local");
   const Id column = writer.places({1, pixels, 1}, "pixel");
   const Id wanted = writer.reshape(local, {planes, 1, given}, "wanted");

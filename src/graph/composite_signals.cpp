@@ -25,13 +25,13 @@ constexpr int64_t kMostOfMatrix = int64_t{1} << 24;  // elements
 
 // One axis of a transform: numbers of one part or two, a real and an imaginary one.
 struct Transform {
-  int64_t length = 0;    // N
-  int64_t inputs = 0;    // of the axis, from the first on; further ones count as 0
+  int64_t length = 0;  // N
+  int64_t inputs = 0;  // of the axis, from the first on; further ones count as 0
   int64_t outputs = 0;
-  int64_t parts = 1;     // of an input
-  int64_t made = 2;      // of an output
+  int64_t parts = 1;  // of an input
+  int64_t made = 2;   // of an output
   bool inverse = false;
-  bool halves = false;   // the inputs are half of a spectrum whose other half mirrors them
+  bool halves = false;  // the inputs are half of a spectrum whose other half mirrors them
 
   // What part `from` of input t gives to part `to` of output k.
   double entry(int64_t t, int64_t from, int64_t k, int64_t to) const {
@@ -73,8 +73,9 @@ Result<Id> transformed(PrimitiveWriter& writer, Id x, const Transform& of) {
 Result<int64_t> known_number(const NodeContext& context, size_t i, std::string_view what) {
   const auto value = constant_scalar(context.graph, context.node.inputs[i]);
   if (value) return as_int64(*value);
-  return context.error(ErrorCode::kOnnxDynamicShape, fmt::format("{} is not known from the model", what),
-                       "a constant scalar", context.in(i), "export the model with fixed shapes");
+  return context.error(ErrorCode::kOnnxDynamicShape,
+                       fmt::format("{} is not known from the model", what), "a constant scalar",
+                       context.in(i), "export the model with fixed shapes");
 }
 
 Status check_signal(const NodeContext& context, size_t least) {
@@ -172,7 +173,8 @@ Result<Outputs> stft(PrimitiveWriter& writer) {
 
 namespace {
 Result<Dtype> window_type(const NodeContext& context) {
-  const auto known = checked_dtype(context.node.integer("output_datatype", 1), "a window's type", context.place);
+  const auto known =
+      checked_dtype(context.node.integer("output_datatype", 1), "a window's type", context.place);
   WARPLOOM_TRY(const Dtype type, known);
   if (is_wide_float(type)) return type;
   return type_error(context, "f64, f32, bf16 or f16", type);
@@ -188,7 +190,8 @@ Result<Outputs> cosine_window(PrimitiveWriter& writer) {
   std::array<double, 3> weights = {0.5, -0.5, 0};
   if (writer.node.op == OpKind::HammingWindow) weights = {25.0 / 46, -21.0 / 46, 0};
   if (writer.node.op == OpKind::BlackmanWindow) weights = {0.42, -0.5, 0.08};
-  const int64_t period = writer.node.integer("periodic") != 0 ? size : std::max<int64_t>(size - 1, 1);
+  const int64_t period =
+      writer.node.integer("periodic") != 0 ? size : std::max<int64_t>(size - 1, 1);
   const auto element = [&](int64_t i) {
     const double turn = 2 * std::numbers::pi * as_double(i) / as_double(period);
     return weights[0] + weights[1] * std::cos(turn) + weights[2] * std::cos(2 * turn);
@@ -238,7 +241,8 @@ Result<Outputs> mel_weights(PrimitiveWriter& writer) {
   }
   const int64_t bins = as_int64(given[0]);
   const int64_t length = as_int64(given[1]);
-  const bool fits = bins >= 1 && length >= 1 && given[2] > 0 && given[3] >= 0 && given[4] > given[3];
+  const bool fits =
+      bins >= 1 && length >= 1 && given[2] > 0 && given[3] >= 0 && given[4] > given[3];
   const int64_t rows = length / 2 + 1;
   if (!fits || rows > kMostOfMatrix / bins)
     return writer.error(kShape, "mel bins cannot be laid so",

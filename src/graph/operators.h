@@ -93,7 +93,7 @@ using Outputs = std::vector<TensorId>;
 using Rewrite = Result<Outputs>(PrimitiveWriter&);
 
 inline constexpr int kVariadic = std::numeric_limits<int>::max();
-inline constexpr int64_t kInternal = 1000;  // since, of an operator that only decompose() makes
+inline constexpr int64_t kInternal = 1000;     // since, of an operator that only decompose() makes
 inline constexpr int64_t kContributed = 1001;  // of one of ONNX Runtime's (onnx/contributed.h)
 
 struct Operator {

@@ -111,7 +111,8 @@ Status check_vector(const NodeContext& context, size_t i, int64_t size) {
   return context.error(kShape, message, Shape{size}, context.in(i).shape);
 }
 
-// Of floats, or of i32, which the quantized convolutions are made of. Weights are [M,C/g,..], those of a ConvTranspose [C,M/g,..].
+// Of floats, or of i32, which the quantized convolutions are made of. Weights are [M,C/g,..], those
+// of a ConvTranspose [C,M/g,..].
 Status check_weights(const NodeContext& context) {
   WARPLOOM_CHECK(same_type(context, context.in(0).dtype != Dtype::i32));
   const Shape& in = context.in(0).shape;

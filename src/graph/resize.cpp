@@ -27,8 +27,8 @@ struct Along {
   std::string nearest;
   double cubic = 0;       // the coefficient a of Keys' cubic (IEEE Trans. ASSP 29, 1981)
   bool excludes = false;  // places outside the axis get no weight
-  bool widens = false;  // shrinking, an output sees all inputs that it stands for
-  double begin = 0;     // of tf_crop_and_resize: the part of the axis that is looked at, 0 to 1
+  bool widens = false;    // shrinking, an output sees all inputs that it stands for
+  double begin = 0;       // of tf_crop_and_resize: the part of the axis that is looked at, 0 to 1
   double end = 1;
   double size = 0;
   double scale = 1;
@@ -176,7 +176,8 @@ Result<Wanted> wanted_of(const NodeContext& context) {
   if (sized) keep_proportions(context, shape, wanted);
   if (context.node.text("coordinate_transformation_mode") != "tf_crop_and_resize") return wanted;
   if (!given(1))
-    return context.error(ErrorCode::kOnnxName, "a Resize of a region lacks it", "input 1", "nothing");
+    return context.error(ErrorCode::kOnnxName, "a Resize of a region lacks it", "input 1",
+                         "nothing");
   WARPLOOM_TRY(const auto region, known_numbers(context, 1, 2 * count, "a region"));
   const auto half = region.begin() + as_int64(count);
   wanted.begins.assign(region.begin(), half);

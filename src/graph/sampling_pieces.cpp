@@ -90,8 +90,8 @@ class Sampler {
     };
     const bool is_near = t == 0 || t == 1;
     if (is_near) {
-      const Id inner = writer_.add(writer_.mul(number(kA + 2, d), d, "times"),
-                                   number(-(kA + 3), d), "plus");
+      const Id inner =
+          writer_.add(writer_.mul(number(kA + 2, d), d, "times"), number(-(kA + 3), d), "plus");
       return times_plus(writer_.mul(inner, d, "square"), 1);
     }
     const Id inner =
@@ -156,7 +156,8 @@ Id reflected(PrimitiveWriter& writer, Id x, double low, double high) {
   const Id times = writer.make(OpKind::Floor, {ratio}, "times");
   const Id rest = writer.sub(off, writer.mul(times, number(length), "whole"), "rest");
   const Id half = writer.mul(times, number(0.5), "half");
-  const Id even = writer.make(OpKind::Equal, {writer.make(OpKind::Floor, {half}, "floor"), half}, "even");
+  const Id even =
+      writer.make(OpKind::Equal, {writer.make(OpKind::Floor, {half}, "floor"), half}, "even");
   const Id there = writer.add(rest, number(low), "there");
   const Id back = writer.sub(number(high), rest, "back");
   return writer.where(even, there, back, "reflected");

@@ -337,7 +337,7 @@ Status Importer::read_node(const VersionedNode& node_of_model) {
   if (contributed && !op) return fail(foreign_operator(proto, place));
   if (!op || ours != (op == OpKind::ScaledMatMul)) return fail(unknown_operator(proto, place));
   const int64_t since = graph::operator_of(*op).since;
-  if (since > opset && !contributed) {
+  if (since > opset && since < graph::kInternal) {
     Error error{ErrorCode::kOnnxUnknownOperator};
     error.message = fmt::format("operator {} is not in opset {}", proto.op_type(), opset);
     error.place = place;

@@ -18,10 +18,12 @@
 
 namespace warploom::graph::rewrites {
 namespace {
-// Of longer lines up to this many are picked one after another, each in one pass; else every
-// element is compared with every other.
+// Few of a long line are picked one after another, each in two passes; else every element is
+// compared with every other.
 constexpr int64_t kMostPicked = 32;
 constexpr int64_t kShortLine = 1024;
+constexpr int64_t kFew = 8;
+constexpr int64_t kShortForFew = 256;
 
 struct Top {
   Id x = kAbsent;
@@ -131,7 +133,8 @@ Result<Outputs> top_k(PrimitiveWriter& writer) {
     return Outputs{part_of(writer, of.x, of.axis, 0, 0, "values"),
                    writer.table(Dtype::i64, none, "indices", [](int64_t) { return 0; })};
   }
-  const bool in_turn = of.k == 1 || (of.size > kShortLine && of.k <= kMostPicked);
+  const int64_t most = of.size > kShortLine ? kMostPicked : kFew;
+  const bool in_turn = of.k == 1 || (of.size > kShortForFew && of.k <= most);
   const Picked found = in_turn ? picked_in_turn(writer, of) : picked_by_rank(writer, of);
   return Outputs{found.values, found.places};
 }

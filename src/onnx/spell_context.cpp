@@ -169,7 +169,8 @@ Result<Dtype> Context::type_of(const std::string& name, Place place) const {
 }
 
 std::vector<std::string> type_names() {
-  return {"f32", "f16", "bf16", "f64", "e4m3", "e5m2", "i64", "i32", "i8", "u8", "boolean"};
+  return {"f32", "f16", "bf16", "f64", "e4m3", "e5m2", "i64",    "i32",
+          "i16", "i8",  "u64",  "u32", "u16",  "u8",   "boolean"};
 }
 
 tl::unexpected<Error> Context::wrong(Place place, std::string message, std::string expected,

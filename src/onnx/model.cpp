@@ -133,6 +133,7 @@ class Importer {
   const Source& source_;
   Graph graph_;
   std::map<std::string, TensorId, std::less<>> ids_;
+  std::set<std::string> narrow_;  // constants of 4 bits
 };
 
 // The whole model, inferred; `outputs`: these tensors in the place of its outputs.
@@ -191,6 +192,7 @@ Status Importer::read_initializers() {
       return fail(
           {ErrorCode::kOnnxName, "an initializer is defined twice", at("tensor", proto.name())});
     WARPLOOM_TRY(Tensor read, to_tensor(proto, source_));
+    if (is_of_four_bits(proto)) narrow_.insert(proto.name());
     ids_.emplace(proto.name(), graph_.add_tensor(std::move(read)));
   }
   return ok();
@@ -274,6 +276,7 @@ Status Importer::read_constant(const NodeProto& proto) {
   WARPLOOM_TRY(TensorProto value, constant_value(proto.attribute(0), place));
   value.set_name(proto.output(0));
   WARPLOOM_TRY(Tensor read, to_tensor(value, source_));
+  if (is_of_four_bits(value)) narrow_.insert(proto.output(0));
   const TensorId id = tensor(proto.output(0));
   Tensor& made = graph_.tensor(id);
   if (made.constant || contains(graph_.inputs, id))
@@ -347,6 +350,10 @@ Status Importer::read_node(const VersionedNode& node_of_model) {
     return fail(error);
   }
   if (*op == OpKind::Constant) return read_constant(proto);
+  for (const std::string& name : proto.input())
+    if (narrow_.contains(name) && *op != OpKind::DequantizeLinear)
+      return fail({ErrorCode::kOnnxType, "numbers of 4 bits are only dequantized", place,
+                   "a DequantizeLinear", proto.op_type()});
   Node node{*op, proto.name(), {}, {}, {}};
   if (node.name.empty() && proto.output_size() > 0) node.name = proto.output(0);
   const auto read = [&](const auto& names, std::vector<TensorId>& ids) {

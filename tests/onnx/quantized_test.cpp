@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -88,6 +89,29 @@ TEST(DynamicQuantizeLinear, TakesItsScaleFromTheEnds) {
   EXPECT_EQ(zeros[0], (Numbers{0, 0}));
   EXPECT_EQ(refusal({"DynamicQuantizeLinear", {of(Dtype::f16, {2}, {0, 1})}}).code,
             ErrorCode::kOnnxType);
+}
+
+// Constants of 4 bits, two to a byte.
+TEST(DequantizeLinear, TakesWeightsOfFourBits) {
+  const std::string scale = "initializer { name: \"s\" data_type: 1 float_data: 0.5 } ";
+  const auto model = [&](const std::string& op, const std::string& inputs) {
+    return "ir_version: 10 opset_import { version: 21 } graph { name: \"g\" node { op_type: \"" +
+           op + "\" " + inputs + " output: \"y\" } " + scale +
+           "initializer { name: \"w\" data_type: 22 dims: 3 raw_data: \"\\361\\010\" } "
+           "input { name: \"x\" type { tensor_type { elem_type: 1 shape { dim { dim_value: 3 } } } "
+           "} } "
+           "output { name: \"y\" } }";
+  };
+  const auto read = parse_onnx(model("DequantizeLinear", "input: \"w\" input: \"s\""));
+  ASSERT_TRUE(read) << describe(read.error());
+  const std::vector<std::byte> unused(3 * sizeof(float));
+  const auto made_of_it = graph::evaluate(*read, std::vector<graph::Bytes>{unused});
+  ASSERT_TRUE(made_of_it) << describe(made_of_it.error());
+  EXPECT_EQ((*made_of_it)[0], (Numbers{0.5, -0.5, -4}));
+  const auto refused =
+      parse_onnx(model("QuantizeLinear", "input: \"x\" input: \"s\" input: \"w\""));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kOnnxType);
 }
 
 struct Product {

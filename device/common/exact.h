@@ -24,6 +24,22 @@ WL_PURE float to_float(unsigned char x) {
   return static_cast<float>(x);
 }
 
+WL_PURE float to_float(short x) {
+  return static_cast<float>(x);
+}
+
+WL_PURE float to_float(unsigned short x) {
+  return static_cast<float>(x);
+}
+
+WL_PURE float to_float(unsigned x) {
+  return static_cast<float>(x);
+}
+
+WL_PURE float to_float(unsigned long long x) {
+  return static_cast<float>(x);
+}
+
 WL_PURE float to_float(bf16 x) {
   return float_of(static_cast<unsigned>(x.bits) << 16);
 }
@@ -69,6 +85,27 @@ WL_PURE int signed_byte(float x) {
 WL_PURE int unsigned_byte(float x) {
   if (x >= 255) return 255;
   return x >= 0 ? static_cast<int>(x) : 0;
+}
+
+template <> WL_PURE short cast<short>(float x) {
+  if (x >= 32767) return 32767;
+  if (x >= -32768) return static_cast<short>(x);
+  return x < 0 ? -32768 : 0;
+}
+
+template <> WL_PURE unsigned short cast<unsigned short>(float x) {
+  if (x >= 65535) return 65535;
+  return x >= 0 ? static_cast<unsigned short>(x) : 0;
+}
+
+template <> WL_PURE unsigned cast<unsigned>(float x) {
+  if (x >= 0x1p32f) return 0xffffffffu;
+  return x >= 0 ? static_cast<unsigned>(x) : 0;
+}
+
+template <> WL_PURE unsigned long long cast<unsigned long long>(float x) {
+  if (x >= 0x1p64f) return ~0ull;
+  return x >= 0 ? static_cast<unsigned long long>(x) : 0;
 }
 
 template <> WL_PURE signed char cast<signed char>(float x) {

@@ -31,6 +31,10 @@ WL_PURE long long fmod(long long a, long long b) {
   return sub(a, mul(b, div(a, b)));
 }
 
+WL_PURE long long bit_and(long long a, long long b) {
+  return a & b;
+}
+
 WL_PURE long long fma(long long a, long long b, long long c) {
   return add(mul(a, b), c);
 }

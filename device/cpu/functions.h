@@ -307,6 +307,11 @@ WL_INLINE vf atan(vf x) {
   return select(x != x, x, copy_sign(start + (small + lost), x));
 }
 
+WL_INLINE vf bit_and(vf a, vf b) {
+  const vi shared = __builtin_convertvector(a, vi) & __builtin_convertvector(b, vi);
+  return __builtin_convertvector(shared, vf);
+}
+
 WL_INLINE vf fmod(vf a, vf b) {
   vf out;
   for (long i = 0; i < kLanes; ++i)

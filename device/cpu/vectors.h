@@ -167,6 +167,10 @@ WL_INLINE void store(e5m2* p, vf x) {
   }
 WL_INTEGERS(signed char, v8, vs, vi, -128, 127)
 WL_INTEGERS(unsigned char, vu8, vs, vi, 0, 255)
+WL_INTEGERS(short, v16, vi, vi, -32768, 32767)
+WL_INTEGERS(unsigned short, vu16, vi, vi, 0, 65535)
+WL_INTEGERS(unsigned, vu32, vu32, vu32, 0, 0x1.fffffep31f)
+WL_INTEGERS(unsigned long long, vu64, vu64, vu64, 0, 0x1.fffffep63f)
 WL_INTEGERS(int, v32, vi, vi, -0x1p31f, 0x1.fffffep30f)
 WL_INTEGERS(long long, v64, v64, v64, -0x1p63f, 0x1.fffffep62f)
 #undef WL_INTEGERS

@@ -99,6 +99,10 @@ inline float fmod(float a, float b) {
   return __builtin_fmodf(a, b);
 }
 
+inline float bit_and(float a, float b) {
+  return static_cast<float>(static_cast<int>(a) & static_cast<int>(b));
+}
+
 inline float erf(float a) {
   return __builtin_erff(a);
 }

@@ -139,6 +139,10 @@ WL_FN float fmod(float a, float b) {
   return ::fmodf(a, b);
 }
 
+WL_FN float bit_and(float a, float b) {
+  return static_cast<float>(static_cast<int>(a) & static_cast<int>(b));
+}
+
 WL_FN float erf(float a) {
   return ::erff(a);
 }

@@ -63,6 +63,10 @@ FUNCTION Real whole(Real x, Real low, Real high) {
 }
 FUNCTION Real round_i64(Real x) { return x != x ? Real(0) : static_cast<Real>(trunc(x)); }
 FUNCTION Real round_i32(Real x) { return whole(x, Real(-2147483648.0), Real(2147483647.0)); }
+FUNCTION Real round_i16(Real x) { return whole(x, -32768, 32767); }
+FUNCTION Real round_u64(Real x) { return x > 0 ? static_cast<Real>(trunc(x)) : Real(0); }
+FUNCTION Real round_u32(Real x) { return whole(x, 0, Real(4294967295.0)); }
+FUNCTION Real round_u16(Real x) { return whole(x, 0, 65535); }
 FUNCTION Real round_i8(Real x) { return whole(x, -128, 127); }
 FUNCTION Real round_u8(Real x) { return whole(x, 0, 255); }
 FUNCTION Real round_boolean(Real x) { return x != 0 ? Real(1) : Real(0); }
@@ -89,6 +93,9 @@ FUNCTION Real v_tanh(Real a) { return tanh(a); }
 FUNCTION Real v_sin(Real a) { return sin(a); }
 FUNCTION Real v_cos(Real a) { return cos(a); }
 FUNCTION Real v_atan(Real a) { return atan(a); }
+FUNCTION Real v_bit_and(Real a, Real b) {
+  return static_cast<Real>(static_cast<long long>(a) & static_cast<long long>(b));
+}
 FUNCTION Real v_fmod(Real a, Real b) { return fmod(a, b); }
 FUNCTION Real v_erf(Real a) { return erf(a); }
 FUNCTION Real v_relu(Real a) { return a > 0 || a != a ? a : Real(0); }

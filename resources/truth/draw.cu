@@ -168,6 +168,12 @@ FUNCTION void store_whole(const DrawTask& task, Word i, Word value) {
   switch (task.type) {
     case TYPE_i64: reinterpret_cast<Word*>(task.to)[i] = value; break;
     case TYPE_i32: reinterpret_cast<int*>(task.to)[i] = static_cast<int>(value); break;
+    case TYPE_u64: reinterpret_cast<Word*>(task.to)[i] = value; break;
+    case TYPE_u32: reinterpret_cast<unsigned*>(task.to)[i] = static_cast<unsigned>(value); break;
+    case TYPE_i16: reinterpret_cast<short*>(task.to)[i] = static_cast<short>(value); break;
+    case TYPE_u16:
+      reinterpret_cast<unsigned short*>(task.to)[i] = static_cast<unsigned short>(value);
+      break;
     default: reinterpret_cast<unsigned char*>(task.to)[i] = static_cast<unsigned char>(value);
   }
 }

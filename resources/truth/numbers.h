@@ -38,7 +38,11 @@ FUNCTION Word load_whole(Word type, Word data, Word i) {
   switch (type) {
     case TYPE_i64: return reinterpret_cast<const Word*>(data)[i];
     case TYPE_i32: return reinterpret_cast<const int*>(data)[i];
+    case TYPE_i16: return reinterpret_cast<const short*>(data)[i];
     case TYPE_i8: return reinterpret_cast<const signed char*>(data)[i];
+    case TYPE_u64: return reinterpret_cast<const Word*>(data)[i];
+    case TYPE_u32: return reinterpret_cast<const unsigned*>(data)[i];
+    case TYPE_u16: return reinterpret_cast<const unsigned short*>(data)[i];
     case TYPE_i4: {
       const Word number = packed_number(data, i, 4);
       return number > 7 ? number - 16 : number;
@@ -97,8 +101,8 @@ FUNCTION int mantissa_of(Word type) {
 FUNCTION bool is_float(Word type) { return mantissa_of(type) > 0; }
 
 FUNCTION bool is_signed(Word type) {
-  return is_float(type) || type == TYPE_i64 || type == TYPE_i32 || type == TYPE_i8 ||
-         type == TYPE_i4;
+  return is_float(type) || type == TYPE_i64 || type == TYPE_i32 ||
+         type == TYPE_i16 || type == TYPE_i8 || type == TYPE_i4;
 }
 
 // Bits of a narrow float nearest to a number; the sign is the highest.
@@ -143,7 +147,9 @@ FUNCTION double rounded(Word type, double value) {
   }
   if (is_nan(value)) return 0;
   const double top = ldexp(1.0, bits_of(type) - (is_signed(type) ? 1 : 0));
-  const double high = type == TYPE_i64 ? 9223372036854774784.0 : top - 1;
+  double high = top - 1;
+  if (type == TYPE_i64) high = 9223372036854774784.0;
+  if (type == TYPE_u64) high = 18446744073709549568.0;
   const double whole = bits_of(type) < 8 ? rint(value) : trunc(value);
   return clamped(whole, is_signed(type) ? -top : 0, high);
 }
@@ -170,7 +176,11 @@ FUNCTION Word wrapped_integer(Word type, Word value) {
   switch (type) {
     case TYPE_i64: return value;
     case TYPE_i32: return static_cast<int>(value);
+    case TYPE_i16: return static_cast<short>(value);
     case TYPE_i8: return static_cast<signed char>(value);
+    case TYPE_u64: return value;
+    case TYPE_u32: return static_cast<unsigned>(value);
+    case TYPE_u16: return static_cast<unsigned short>(value);
     case TYPE_boolean: return value != 0 ? 1 : 0;
     default: return static_cast<unsigned char>(value);
   }
@@ -185,6 +195,8 @@ FUNCTION Word saturated_integer(Word type, double value) {
     whole = ~least;
   else if (value > -0x1p63)
     whole = static_cast<Word>(value);
+  if (type == TYPE_u64)
+    return value > 0 ? static_cast<Word>(static_cast<unsigned long long>(rounded(type, value))) : 0;
   if (type == TYPE_i64) return whole;
   const Word most = (1ll << (bits_of(type) - (is_signed(type) ? 1 : 0))) - 1;
   const Word low = is_signed(type) ? -most - 1 : 0;
@@ -219,6 +231,7 @@ FUNCTION Word apply_integers(Word op, Word a, Word b, Word c) {
     case OP_sub: return sum_of(a, negative(b));
     case OP_mul: return product_of(a, b);
     case OP_div: return quotient_of(a, b);
+    case OP_bit_and: return a & b;
     case OP_fmod: return sum_of(a, negative(product_of(b, quotient_of(a, b))));
     case OP_max: return a > b ? a : b;
     case OP_min: return a < b ? a : b;

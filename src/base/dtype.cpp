@@ -94,7 +94,11 @@ void as_held(Dtype dtype, const auto& use) {
     case Dtype::f16: return use(uint16_t{});
     case Dtype::i64: return use(int64_t{});
     case Dtype::i32: return use(int32_t{});
+    case Dtype::i16: return use(int16_t{});
     case Dtype::i8: return use(int8_t{});
+    case Dtype::u64: return use(uint64_t{});
+    case Dtype::u32: return use(uint32_t{});
+    case Dtype::u16: return use(uint16_t{});
     default: return use(uint8_t{});
   }
 }
@@ -232,8 +236,8 @@ double rounded(Dtype dtype, double value) {
     if (std::isnan(value)) return 0;
     const int value_bits = bits_of(dtype) - (is_signed(dtype) ? 1 : 0);
     const double top = std::ldexp(1.0, value_bits);
-    // The largest double below 2^63, or the largest integer of a narrower type.
-    const double high = dtype == Dtype::i64 ? std::nextafter(top, 0) : top - 1;
+    // The largest double below 2^63 or 2^64, or the largest integer of a narrower type.
+    const double high = bits_of(dtype) == 64 ? std::nextafter(top, 0) : top - 1;
     const double low = is_signed(dtype) ? -top : 0;
     const double whole = bits_of(dtype) < 8 ? std::nearbyint(value) : std::trunc(value);
     return std::clamp(whole, low, high);

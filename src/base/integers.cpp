@@ -49,17 +49,21 @@ int64_t quotient(int64_t a, int64_t b) {
   return b == -1 ? negative(a) : a / b;
 }
 
-constexpr std::array kOfIntegers = {ValueOp::add,  ValueOp::sub,   ValueOp::mul, ValueOp::div,
-                                    ValueOp::max,  ValueOp::min,   ValueOp::fma, ValueOp::where,
-                                    ValueOp::less, ValueOp::equal, ValueOp::neg, ValueOp::abs,
-                                    ValueOp::relu, ValueOp::floor, ValueOp::fmod};
+constexpr std::array kOfIntegers = {ValueOp::add,  ValueOp::sub,   ValueOp::mul,  ValueOp::div,
+                                    ValueOp::max,  ValueOp::min,   ValueOp::fma,  ValueOp::where,
+                                    ValueOp::less, ValueOp::equal, ValueOp::neg,  ValueOp::abs,
+                                    ValueOp::relu, ValueOp::floor, ValueOp::fmod, ValueOp::bit_and};
 }  // namespace
 
 int64_t load_integer(Dtype dtype, const void* data, int64_t index) {
   switch (dtype) {
     case Dtype::i64: return load_as<int64_t>(data, index);
     case Dtype::i32: return load_as<int32_t>(data, index);
+    case Dtype::i16: return load_as<int16_t>(data, index);
     case Dtype::i8: return load_as<int8_t>(data, index);
+    case Dtype::u64: return load_as<int64_t>(data, index);
+    case Dtype::u32: return load_as<uint32_t>(data, index);
+    case Dtype::u16: return load_as<uint16_t>(data, index);
     default: return load_as<uint8_t>(data, index);
   }
 }
@@ -68,7 +72,11 @@ void store_integer(Dtype dtype, void* data, int64_t index, int64_t value) {
   switch (dtype) {
     case Dtype::i64: return store_as<int64_t>(data, index, value);
     case Dtype::i32: return store_as<int32_t>(data, index, value);
+    case Dtype::i16: return store_as<int16_t>(data, index, value);
     case Dtype::i8: return store_as<int8_t>(data, index, value);
+    case Dtype::u64: return store_as<int64_t>(data, index, value);
+    case Dtype::u32: return store_as<uint32_t>(data, index, value);
+    case Dtype::u16: return store_as<uint16_t>(data, index, value);
     case Dtype::boolean: return store_as<uint8_t>(data, index, value != 0 ? 1 : 0);
     default: return store_as<uint8_t>(data, index, value);
   }
@@ -88,6 +96,7 @@ int64_t saturated_integer(Dtype dtype, double value) {
     whole = kMost;
   else if (value > -0x1p63)
     whole = as_int64(value);
+  if (dtype == Dtype::u64) return value > 0 ? as_int64(as_uint64(rounded(dtype, value))) : 0;
   if (dtype == Dtype::i64) return whole;
   const int magnitude_bits = bits_of(dtype) - (is_signed(dtype) ? 1 : 0);
   const int64_t most = (int64_t{1} << magnitude_bits) - 1;
@@ -104,6 +113,7 @@ int64_t apply_integers(ValueOp op, int64_t a, int64_t b, int64_t c) {
     case ValueOp::sub: return sum(a, negative(b));
     case ValueOp::mul: return product(a, b);
     case ValueOp::div: return quotient(a, b);
+    case ValueOp::bit_and: return a & b;
     case ValueOp::fmod: return sum(a, negative(product(b, quotient(a, b))));
     case ValueOp::max: return std::max(a, b);
     case ValueOp::min: return std::min(a, b);

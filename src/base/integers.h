@@ -2,10 +2,13 @@
 // exact where doubles are not (2^53 + 1).
 //
 // Addition, subtraction and multiplication wrap. Division truncates towards zero; division by 0
-// gives 0. Stores to a narrower type wrap; a store to boolean gives 1 for every number but 0.
+// gives 0. Elements of u64 are the numbers of 64 bits with the same bits, so that what is beyond
+// 2^63 is below 0: they add, subtract and multiply as they should, and have no order. Stores to a
+// narrower type wrap; a store to boolean gives 1 for every number but 0.
 //
 //   apply_integers(ValueOp::add, INT64_MAX, 1)     INT64_MIN
 //   apply_integers(ValueOp::div, -7, 2)            -3
+//   apply_integers(ValueOp::bit_and, 6, -4)        4
 //   wrapped_integer(Dtype::u8, 300)                44
 #pragma once
 #include "base/dtype.h"

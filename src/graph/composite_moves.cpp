@@ -105,6 +105,7 @@ Result<Outputs> blocks(PrimitiveWriter& writer) {
   Shape apart = {in[0], in[1], in[2] / b, b, in[3] / b, b};
   Shape to = {in[0], in[1] * b * b, in[2] / b, in[3] / b};
   List order = {0, 3, 5, 1, 2, 4};
+  if (mode == "CRD") order = {0, 1, 3, 5, 2, 4};
   if (spread) {
     to = {in[0], depth, in[2] * b, in[3] * b};
     if (mode == "DCR") {
@@ -265,107 +266,5 @@ Result<Outputs> cast_like(PrimitiveWriter& writer) {
   const int64_t saturate = writer.node.integer("saturate", 1);
   const std::map<std::string, Attribute> attributes = {{"to", to}, {"saturate", saturate}};
   return Outputs{writer.make(OpKind::Cast, {writer.raw(0)}, "y", attributes)};
-}
-
-namespace {
-// Flat places among the first `axes` of x's axes, the others of which are lines. They are computed
-// in f32 where it holds them all: kernels have no arithmetic of i64.
-struct Places {
-  PrimitiveWriter& writer;
-  Id x;
-  size_t axes;
-  Shape shape;  // of the places
-  int64_t count = element_count(entries(writer.shape(x), 0, axes));
-  Dtype type = count <= 1 << 24 ? Dtype::f32 : Dtype::i64;
-  Id flat = kAbsent;
-
-  // Along axis d of x: its coordinates along the same axis of the places, or what `index` says,
-  // those below 0 counted from the end.
-  void add(size_t d, Id index = kAbsent) {
-    const int64_t size = writer.shape(x)[d];
-    const int64_t stride = element_count(entries(writer.shape(x), d + 1, axes));
-    if (index == kAbsent) {
-      const Shape line = with(Shape(shape.size(), 1), d, shape[d]);
-      index = writer.table(type, line, "coordinate", [](int64_t i) { return i; });
-    } else {
-      index = from_front(index, size);
-    }
-    if (stride != 1) {
-      const Id factor = writer.scalar(as_double(stride), index, "stride");
-      index = writer.mul(index, factor, "step");
-    }
-    flat = flat == kAbsent ? index : writer.add(flat, index, "flat");
-  }
-
-  // An index of an axis of `size` elements, counted from the front.
-  Id from_front(Id index, int64_t size) {
-    const Id zero = writer.scalar(0, index, "zero");
-    const Id below = writer.make(OpKind::Less, {index, zero}, "below");
-    const Id length = writer.scalar(as_double(size), index, "size");
-    const Id counted = writer.add(index, length, "counted");
-    const std::map<std::string, Attribute> attributes = {{"index_size", size}};
-    return writer.make(OpKind::Where, {below, counted, index}, "front", attributes);
-  }
-
-  Id taken() {
-    if (flat == kAbsent) flat = writer.table(type, {}, "first", [](int64_t) { return 0; });
-    const Shape lines_shape = chained({count}, entries(writer.shape(x), axes));
-    const Id lines = writer.reshape(x, lines_shape, "lines");
-    const Id places = writer.cast(flat, Dtype::i64, "places");
-    const Id to = writer.list(shape, "shape");
-    flat = writer.make(OpKind::Expand, {places, to}, "all");
-    return writer.make(OpKind::Gather, {lines, flat}, "y", {{"axis", int64_t{0}}});
-  }
-};
-}  // namespace
-
-// y[i, j] = x[i, index[i, j]] along the last of two axes.
-Result<Outputs> gather_elements(PrimitiveWriter& writer) {
-  WARPLOOM_CHECK(check_indices(writer));
-  WARPLOOM_TRY(const size_t axis, checked_axis(writer));
-  const Shape x = writer.in(0).shape;
-  const Shape to = writer.in(1).shape;
-  bool fits = x.size() == to.size();
-  for (size_t d = 0; fits && d < x.size(); ++d)
-    fits = d == axis || to[d] <= x[d];
-  if (!fits) return writer.error(kShape, "indices lie beyond what they are taken from", x, to);
-  Places places{writer, writer.raw(0), x.size(), to};
-  for (size_t d = 0; d < x.size(); ++d)
-    places.add(d, d == axis ? writer.cast(writer.raw(1), places.type, "index") : kAbsent);
-  return Outputs{places.taken()};
-}
-
-// y[b, i] = x[b, index[b, i, 0], index[b, i, 1], ..]: as many axes of x as the last axis of the
-// indices is long.
-Result<Outputs> gather_nd(PrimitiveWriter& writer) {
-  WARPLOOM_CHECK(check_indices(writer));
-  const Shape x = writer.in(0).shape;
-  const Shape given = writer.in(1).shape;
-  const int64_t batches = writer.node.integer("batch_dims");
-  const auto fits = [&] {
-    if (given.empty() || batches < 0 || batches >= std::ssize(given)) return false;
-    if (batches + given.back() > std::ssize(x)) return false;
-    return std::equal(x.begin(), x.begin() + batches, given.begin());
-  };
-  if (!fits()) return writer.error(kShape, "indices do not fit what they are taken from", x, given);
-  const Shape to(given.begin(), given.end() - 1);
-  const size_t first = as_size(batches);
-  const size_t axes = first + as_size(given.back());
-  Places places{writer, writer.raw(0), axes, to};
-  const Id all = writer.cast(writer.raw(1), places.type, "indices");
-  const List on = span(to.size(), to.size() + 1);
-  for (size_t d = 0; d < axes; ++d) {
-    const auto j = as_int64(d) - batches;
-    if (j < 0) {
-      places.add(d);
-      continue;
-    }
-    const Id begin = writer.list({j}, "from");
-    const Id end = writer.list({j + 1}, "to");
-    const Id axis = writer.list(on, "axis");
-    const Id part = writer.make(OpKind::Slice, {all, begin, end, axis}, "part");
-    places.add(d, writer.reshape(part, to, "index"));
-  }
-  return Outputs{places.taken()};
 }
 }  // namespace warploom::graph::rewrites

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -83,13 +84,39 @@ Result<Outputs> rms_norm(PrimitiveWriter& writer) {
   return Outputs{scaled(writer, normal, scale, kAbsent)};
 }
 
+namespace {
+// By statistics of the input's own: Y and the running ones, moved by these.
+Outputs trained_norm(PrimitiveWriter& writer) {
+  const Id x = writer.wide(0);
+  const size_t rank = writer.rank(x);
+  List others = {0};
+  others = chained(others, span(2, rank));
+  const Id mean = writer.mean(x, others, "mean");
+  const Id centered = writer.sub(x, mean, "centered");
+  const Id variance = writer.mean(writer.mul(centered, centered, "square"), others, "variance");
+  const Id inverse = writer.inverse_root(variance, writer.node.real("epsilon"));
+  const Id normal = writer.mul(centered, inverse, "normalized");
+  const Id scale = writer.along_channels(writer.wide(1), rank, "scale");
+  const Id bias = writer.along_channels(writer.wide(2), rank, "bias");
+  const double momentum = writer.node.real("momentum");
+  const auto moved = [&](size_t i, Id own, std::string_view what) {
+    const Id before = writer.wide(i);
+    const Id kept = writer.mul(before, writer.scalar(momentum, before, "momentum"), "kept");
+    const Id flat =
+        writer.cast(writer.reshape(own, writer.shape(before), "own"), writer.dtype(before), "own");
+    const Id news = writer.mul(flat, writer.scalar(1 - momentum, flat, "share"), "news");
+    return writer.cast(writer.add(kept, news, what), writer.in(i).dtype, what);
+  };
+  const Id y = scaled(writer, normal, scale, bias);
+  const Id running_mean = moved(3, mean, "running_mean");
+  return {y, running_mean, moved(4, variance, "running_variance")};
+}
+}  // namespace
+
 // x·a + b: with constant statistics a and b are constants.
 Result<Outputs> batch_norm(PrimitiveWriter& writer) {
-  if (writer.node.integer("training_mode") != 0) {
-    const char* const message = "BatchNormalization in training mode is not supported";
-    return writer.error(kAttribute, message, "training_mode 0", "1", "export for inference");
-  }
   WARPLOOM_CHECK(check_channel_norm(writer));
+  if (writer.node.integer("training_mode") != 0) return trained_norm(writer);
   const Id x = writer.wide(0);
   const Id scale = writer.wide(1);
   const Id bias = writer.wide(2);

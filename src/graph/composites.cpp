@@ -12,21 +12,12 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "graph/composite_pieces.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
 #include "graph/rules.h"
 
-namespace warploom::graph::rewrites {
-namespace {
-// x and its scales in blocks: an axis of x that has several scales becomes two, the second within a
-// block.
-//   x [4,256], scale [4,2]: x as [4,2,128], the scale as [4,2,1]
-struct Blocks {
-  bool fit = true;  // each scale is of a whole number of elements
-  Shape of_x;
-  Shape of_scale;
-};
-
+namespace warploom::graph {
 Blocks blocks_of(const Shape& x, const Shape& scale) {
   Blocks blocks;
   blocks.fit = scale.size() == x.size();
@@ -47,6 +38,35 @@ Blocks blocks_of(const Shape& x, const Shape& scale) {
   return blocks;
 }
 
+Result<Shape> scale_shape(const PrimitiveWriter& writer) {
+  const Shape& scale = writer.in(1).shape;
+  const Shape& in = writer.in(0).shape;
+  const int64_t block = writer.node.integer("block_size");
+  Shape shape(in.size(), 1);
+  if (block == 0 && element_count(scale) == 1) return shape;
+  WARPLOOM_TRY(const size_t axis, checked_axis(writer));
+  if (block == 0) {
+    WARPLOOM_CHECK(check_vector(writer, 1, in[axis]));
+    shape[axis] = in[axis];
+    return shape;
+  }
+  shape = in;
+  shape[axis] = ceil_div(in[axis], block);
+  if (scale != shape) {
+    const std::string message =
+        fmt::format("scales are not of blocks of {} along axis {}", block, axis);
+    return writer.error(kShape, message, shape, scale);
+  }
+  if (in[axis] % block != 0) {
+    const std::string message = "the last block is of fewer elements, which is not supported";
+    const std::string expected = fmt::format("a multiple of {}", block);
+    return writer.error(kShape, message, expected, in[axis], "pad the tensor to whole blocks");
+  }
+  return shape;
+}
+
+namespace rewrites {
+namespace {
 // x times scales of as many axes, each for a block.
 Result<Id> dequantized(PrimitiveWriter& writer, Id x, Id scale, Id zero = kAbsent) {
   const Shape whole = writer.shape(x);
@@ -129,34 +149,6 @@ Status check_dequantize(const PrimitiveWriter& writer) {
   if (block >= 0) return ok();
   return writer.error(kAttribute, "a block has elements", "block_size of 0, for none, or more",
                       block);
-}
-
-// The scales' shape with as many axes as the input.
-Result<Shape> scale_shape(const PrimitiveWriter& writer) {
-  const Shape& scale = writer.in(1).shape;
-  const Shape& in = writer.in(0).shape;
-  const int64_t block = writer.node.integer("block_size");
-  Shape shape(in.size(), 1);
-  if (block == 0 && element_count(scale) == 1) return shape;
-  WARPLOOM_TRY(const size_t axis, checked_axis(writer));
-  if (block == 0) {
-    WARPLOOM_CHECK(check_vector(writer, 1, in[axis]));
-    shape[axis] = in[axis];
-    return shape;
-  }
-  shape = in;
-  shape[axis] = ceil_div(in[axis], block);
-  if (scale != shape) {
-    const std::string message =
-        fmt::format("scales are not of blocks of {} along axis {}", block, axis);
-    return writer.error(kShape, message, shape, scale);
-  }
-  if (in[axis] % block != 0) {
-    const std::string message = "the last block is of fewer elements, which is not supported";
-    const std::string expected = fmt::format("a multiple of {}", block);
-    return writer.error(kShape, message, expected, in[axis], "pad the tensor to whole blocks");
-  }
-  return shape;
 }
 }  // namespace
 
@@ -372,4 +364,5 @@ Result<Outputs> arg_extreme(PrimitiveWriter& writer) {
   const OpKind choice = last ? OpKind::ReduceMax : OpKind::ReduceMin;
   return Outputs{writer.reduce(choice, where, axis, "y", writer.keepdims())};
 }
-}  // namespace warploom::graph::rewrites
+}  // namespace rewrites
+}  // namespace warploom::graph

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -137,6 +136,23 @@ bool is_primitive(const Node& node) {
   }
 }
 
+Result<Outputs> by_its_rule(PrimitiveWriter& writer) {
+  return writer.run();
+}
+
+Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names,
+               const Replacement& rule);
+
+// What was written, of which composites are rewritten in turn.
+Status put(Graph& graph, std::vector<Node> made, std::set<std::string>& names) {
+  for (Node& node : made)
+    if (is_primitive(node))
+      graph.nodes.push_back(std::move(node));
+    else
+      WARPLOOM_CHECK(rewrite(graph, node, names, by_its_rule));
+  return ok();
+}
+
 // What `rule` writes in the node's place; its outputs keep their tensors.
 Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names,
                const Replacement& rule) {
@@ -160,8 +176,7 @@ Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names,
     same.outputs = {node.outputs[i]};
     writer.made.push_back(std::move(same));
   }
-  std::ranges::move(writer.made, std::back_inserter(graph.nodes));
-  return ok();
+  return put(graph, std::move(writer.made), names);
 }
 }  // namespace
 
@@ -172,10 +187,6 @@ bool is_primitive(const Graph& graph) {
 namespace {
 bool is_primitive_of(const Graph&, const Node& node) {
   return is_primitive(node);
-}
-
-Result<Outputs> by_its_rule(PrimitiveWriter& writer) {
-  return writer.run();
 }
 
 // The graph with `rule` applied to every node that does not stay.

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 #include "base/casts.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/rows.h"
 #include "graph/graph.h"
@@ -52,16 +53,19 @@ class Einsum {
     std::vector<Operand> operands;
     for (size_t i = 0; i < writer_.node.inputs.size(); ++i) {
       const auto comma = terms.find(',');
-      WARPLOOM_TRY(Labels labels,
-                   labels_of(terms.substr(0, comma), std::ssize(writer_.in(i).shape)));
+      const Shape shape = writer_.in(i).shape;
+      WARPLOOM_TRY(Labels labels, labels_of(terms.substr(0, comma), std::ssize(shape)));
       terms.erase(0, comma == std::string::npos ? comma : comma + 1);
-      for (size_t d = 0; d < labels.size(); ++d)
-        if (const auto size = writer_.in(i).shape[d];
-            sizes_.try_emplace(labels[d], size).first->second != size)
-          return wrong("axes of one size under one label");
+      for (size_t d = 0; d < labels.size(); ++d) {
+        int64_t& size = sizes_.try_emplace(labels[d], shape[d]).first->second;
+        if (size == 1) size = shape[d];  // what is 1 somewhere stretches
+        if (shape[d] != size && shape[d] != 1) return wrong("axes of one size under one label");
+      }
       all_ += labels;
       operands.push_back({writer_.raw(i), std::move(labels)});
     }
+    for (Operand& operand : operands)
+      operand = diagonal(unstretched(operand));
     // Without an arrow: what is named once, in the alphabet's order behind what an ellipsis stands
     // for.
     std::string ends = arrow == std::string::npos ? "..." : equation.substr(arrow + 2);
@@ -93,6 +97,46 @@ class Einsum {
                          expected, writer_.node.text("equation"));
   }
 
+  // Without axes of 1 that stretch.
+  Operand unstretched(const Operand& operand) {
+    const Shape given = writer_.shape(operand.id);
+    Operand kept{operand.id, {}};
+    Shape shape;
+    for (size_t d = 0; d < given.size(); ++d) {
+      if (given[d] == 1 && sizes_.at(operand.labels[d]) != 1) continue;
+      kept.labels += operand.labels[d];
+      shape.push_back(given[d]);
+    }
+    kept.id = writer_.reshape(operand.id, shape, "narrow");
+    return kept;
+  }
+
+  // Of two axes of one label those elements whose places on both are the same: [n,n] as [n·n], of
+  // which every n+1st.
+  Operand diagonal(Operand operand) {
+    for (size_t second = 1; second < operand.labels.size(); ++second) {
+      const size_t first = operand.labels.find(operand.labels[second]);
+      if (first == second) continue;
+      List order = span(0, operand.labels.size());
+      order.erase(order.begin() + as_int(second));
+      order.insert(order.begin() + as_int(first) + 1, as_int64(second));
+      const std::map<std::string, Attribute> perm = {{"perm", order}};
+      const Id together = writer_.make(OpKind::Transpose, {operand.id}, "together", perm);
+      Shape joined = writer_.shape(together);
+      const int64_t size = joined[first];
+      joined.erase(joined.begin() + as_int(first));
+      joined[first] = size * size;
+      const Id flat = writer_.reshape(together, joined, "flat");
+      const auto place = [&](int64_t i) { return i * (size + 1); };
+      const Id places = writer_.table(Dtype::i64, {size}, "diagonal", place);
+      const std::map<std::string, Attribute> axis = {{"axis", as_int64(first)}};
+      operand.id = writer_.make(OpKind::Gather, {flat, places}, "diagonal", axis);
+      operand.labels.erase(second, 1);
+      --second;
+    }
+    return operand;
+  }
+
   // An ellipsis stands for what is left of `rank` axes; -1: for as many as in the operands.
   static bool is_letter(char c) {
     const bool lower = c >= 'a' && c <= 'z';
@@ -103,10 +147,11 @@ class Einsum {
     Labels out;
     for (size_t i = 0; i < term.size(); ++i) {
       const bool letter = is_letter(term[i]);
-      if (letter && !contains(out, term[i]))
+      const bool is_new = rank >= 0 || !contains(out, term[i]);
+      if (letter && is_new)
         out += term[i];
       else if (term.substr(i, 3) != "...")
-        return wrong("letters, each once in a term, and ...");
+        return wrong("letters, each once in the result, and ...");
       else {
         const auto dots = rank < 0 ? int64_t{dots_} : rank - (std::ssize(term) - 3);
         for (auto dot = dots; dot > 0; --dot)

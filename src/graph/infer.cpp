@@ -27,8 +27,9 @@ namespace {
 constexpr int64_t kMaxFoldedElements = 16384;
 // Of what nothing is read for: sums over no elements, paddings of nothing.
 constexpr int64_t kMostMadeOfNothing = int64_t{1} << 24;
-constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string",
-                                           "a list of integers"};
+constexpr std::string_view kKindNames[] = {"an integer",       "a float",
+                                           "a string",         "a list of integers",
+                                           "a list of floats", "a list of strings"};
 
 Status check_attribute(const AttributeRow& row, const Attribute& value, const std::string& place) {
   const auto kind = as_size(row.kind);
@@ -274,13 +275,15 @@ void fold(Graph& graph, const Node& node) {
   };
   if (!std::ranges::all_of(node.inputs, is_known)) return;
   const bool same_type = graph.tensor(node.inputs[0]).dtype == out.dtype;
-  const bool copies = node.op == OpKind::Identity || (node.op == OpKind::Cast && same_type);
+  const bool copies = node.op == OpKind::Identity ||
+                      (node.op == OpKind::Cast && same_type && node.integer("rounds") == 0);
   if (kind != OpClass::view && !copies) return fold_by_reference(graph, node);
   out.constant = graph.tensor(node.inputs[0]).constant;
 }
 }  // namespace
 
 Status infer_node(Graph& graph, Node& node, bool folds) {
+  WARPLOOM_CHECK(check_arity(node));
   WARPLOOM_CHECK(complete_attributes(node));
   const std::string place = place_of(node);
   WARPLOOM_TRY(const std::vector<TensorInfo> made, outputs_of(graph, node));
@@ -315,7 +318,7 @@ bool does_nothing(const Graph& graph, const Node& node) {
   if (node.op == OpKind::Dropout && node.outputs.size() == 1) return true;
   const Tensor& in = graph.tensor(node.inputs[0]);
   const Tensor& out = graph.tensor(node.outputs[0]);
-  if (node.op == OpKind::Cast) return in.dtype == out.dtype;
+  if (node.op == OpKind::Cast) return in.dtype == out.dtype && node.integer("rounds") == 0;
   const bool keeps_order = class_of(node.op) == OpClass::view || node.op == OpKind::Expand;
   return keeps_order && in.shape == out.shape;
 }

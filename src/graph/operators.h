@@ -93,7 +93,8 @@ using Outputs = std::vector<TensorId>;
 using Rewrite = Result<Outputs>(PrimitiveWriter&);
 
 inline constexpr int kVariadic = std::numeric_limits<int>::max();
-inline constexpr int64_t kInternal = 1000;  // since, of an operator that only decompose() makes
+inline constexpr int64_t kInternal = 1000;     // since, of an operator that only decompose() makes
+inline constexpr int64_t kContributed = 1001;  // of one of ONNX Runtime's (onnx/contributed.h)
 
 struct Operator {
   std::string_view name;  // as ONNX spells it
@@ -114,7 +115,9 @@ enum class AttributeKind : uint8_t {
   integer,
   real,
   text,
-  integers
+  integers,
+  reals,
+  texts
 };  // as the alternatives of Attribute
 
 struct AttributeRow {

@@ -296,6 +296,32 @@ double magnitude_of(ValueOp op, int arity, const double* x, double v, const doub
 }
 }  // namespace
 
+namespace {
+// Unsigned numbers of 64 bits are computed with as signed ones: the order of both is the same once
+// the highest bit is turned over.
+Formula turned_over(const Formula& a) {
+  return a + Formula(-0x1p63);
+}
+
+Formula unsigned_order(const Formula& value) {
+  if (value.term.kind != ExpressionTerm::Kind::apply) return value;
+  std::vector<Formula> below;
+  for (const Formula& operand : *value.operands)
+    below.push_back(unsigned_order(operand));
+  const auto is_less = [](const Formula& a, const Formula& b) {
+    return less(turned_over(a), turned_over(b));
+  };
+  switch (value.term.op) {
+    case ValueOp::less: return is_less(below[0], below[1]);
+    case ValueOp::max: return where(is_less(below[0], below[1]), below[1], below[0]);
+    case ValueOp::min: return where(is_less(below[1], below[0]), below[1], below[0]);
+    case ValueOp::relu:
+    case ValueOp::abs: return below[0];
+    default: return applied(value.term.op, std::move(below));
+  }
+}
+}  // namespace
+
 std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
   const NodeContext context{graph, node};
   const Formula x = input(0);
@@ -313,6 +339,8 @@ std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
     default: break;
   }
   if (!result) return std::nullopt;
+  const bool is_unsigned = !node.inputs.empty() && context.in(0).dtype == Dtype::u64;
+  if (is_unsigned) result = unsigned_order(*result);
   Expression all;
   place(*result, all.terms);
   return all;

@@ -39,7 +39,9 @@ Result<List> spatial(const NodeContext& context, std::string_view name, size_t c
 }
 
 bool convolves(const NodeContext& context) {
-  return context.node.op == OpKind::Conv || context.node.op == OpKind::ConvTranspose;
+  using enum OpKind;
+  const OpKind op = context.node.op;
+  return op == Conv || op == ConvTranspose || op == DeformConv;
 }
 
 // Size, strides and dilations; as `before` and `after` what the model says of pads.
@@ -109,9 +111,10 @@ Status check_vector(const NodeContext& context, size_t i, int64_t size) {
   return context.error(kShape, message, Shape{size}, context.in(i).shape);
 }
 
-// Weights are [M,C/g,..], those of a ConvTranspose [C,M/g,..].
+// Of floats, or of i32, which the quantized convolutions are made of. Weights are [M,C/g,..], those
+// of a ConvTranspose [C,M/g,..].
 Status check_weights(const NodeContext& context) {
-  WARPLOOM_CHECK(same_type(context, true));
+  WARPLOOM_CHECK(same_type(context, context.in(0).dtype != Dtype::i32));
   const Shape& in = context.in(0).shape;
   const Shape& weights = context.in(1).shape;
   const bool transposed = context.node.op == OpKind::ConvTranspose;

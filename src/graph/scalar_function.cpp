@@ -58,7 +58,8 @@ ScalarFunction scalar_function(const Graph& graph, const Node& node) {
   function.type = to;
   const bool any_float = is_float(to) || is_float(from);
   const bool moves = node.op == OpKind::Identity || node.op == OpKind::Where;
-  if (node.op == OpKind::Cast && any_float && !holds(to, from)) {
+  const bool loses = !holds(to, from) || node.integer("rounds") != 0;
+  if (node.op == OpKind::Cast && any_float && loses) {
     function.rounds = is_float(to);
     const bool is_fp8 = function.rounds && bits_of(to) == 8;
     const bool saturating = is_fp8 && node.integer("saturate", 1) != 0;

@@ -17,8 +17,24 @@
 #include "graph/rules.h"
 
 namespace warploom::graph {
+namespace {
+// What gives the right bits whatever the sign: unsigned numbers of 64 bits are computed with as
+// signed ones. Comparisons are written so that they are right as well (pointwise.cpp).
+bool is_right_unsigned(OpKind op) {
+  using enum OpKind;
+  constexpr std::array kRight = {
+      Add,        Sub,        Mul,    Neg,     Equal,    Less,       LessOrEqual,    Greater,
+      Abs,        Sign,       Max,    Min,     Clip,     Relu,       GreaterOrEqual, MatMul,
+      ReduceSum,  ReduceProd, CumSum, CumProd, BitShift, BitwiseAnd, BitwiseOr,      BitwiseXor,
+      BitwiseNot, Identity};
+  return contains(kRight, op);
+}
+}  // namespace
+
 Status check_number(const NodeContext& context, size_t i, bool floats_only, bool booleans) {
   const Dtype dtype = context.in(i).dtype;
+  if (dtype == Dtype::u64 && !is_right_unsigned(context.node.op))
+    return type_error(context, "a number, but no unsigned one of 64 bits", dtype);
   const bool is_number = booleans || dtype != Dtype::boolean;
   const bool fits = is_float(dtype) ? is_wide_float(dtype) : !floats_only && is_number;
   if (fits) return ok();
@@ -166,6 +182,11 @@ Result<InferredOutput> cast(const NodeContext& context) {
   const int64_t to = context.node.integer("to");
   const auto known = checked_dtype(to, "Cast's target type", context.place);
   WARPLOOM_TRY(const Dtype dtype, known);
+  const Dtype from = context.in(0).dtype;
+  const bool loses_sign =
+      (from == Dtype::u64 && is_float(dtype)) || (dtype == Dtype::u64 && is_float(from));
+  if (loses_sign)
+    return type_error(context, "no unsigned numbers of 64 bits to or from floats", from);
   return elementwise(context, dtype, context.in(0).shape);
 }
 
@@ -173,11 +194,12 @@ Result<InferredOutput> dequantize(const NodeContext& context) {
   const Dtype from = context.in(0).dtype;
   const Dtype to = context.in(1).dtype;
   using enum Dtype;
-  constexpr std::array kNarrow = {i8, u8, i32, e4m3, e5m2};
+  constexpr std::array kNarrow = {i8, u8, i16, u16, i32, e4m3, e5m2};
   const bool zero_fits = !context.has(2) || context.in(2).dtype == from;
   if (contains(kNarrow, from) && is_wide_float(to) && zero_fits) return broadcast_all(context, to);
   const std::string expected =
-      "i8, u8, i32, e4m3 or e5m2, a scale of f32, bf16 or f16, a zero point of the first's type";
+      "i8, u8, i16, u16, i32, e4m3 or e5m2, a scale of f32, bf16 or f16, a zero point of the "
+      "first's type";
   return type_error(context, expected, fmt::format("{} and {}", name_of(from), name_of(to)));
 }
 }  // namespace rules

@@ -148,7 +148,9 @@ GraphReader::MaybeValue GraphReader::read_convolution(const Node& node, const Co
   const MaybeValue w = x ? read(node.inputs[1], weight) : std::nullopt;
   if (!w) return std::nullopt;
   const auto summed = stepped_axes(std::span(weight).subspan(kChannels));
-  return exprs_.reduce(ValueOp::add, exprs_.product(*x, *w), summed);
+  const Dtype dtype = result_type(node);
+  const int terms = exprs_.apply_as(dtype, ValueOp::mul, {*x, *w});
+  return exprs_.reduce_as(dtype, ValueOp::add, terms, summed);
 }
 
 GraphReader::MaybeValue GraphReader::read_contraction(const Node& node, const Coordinates& at) {

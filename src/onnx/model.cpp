@@ -19,6 +19,7 @@
 #include "base/rows.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
+#include "onnx/contributed.h"
 #include "onnx/flatten.h"
 #include "onnx/unsupported.h"
 
@@ -91,6 +92,15 @@ Result<TensorProto> constant_value(const onnx::AttributeProto& attribute,
   return value;
 }
 
+// What the graph calls a node's operator; nothing where models have none of that name.
+std::optional<OpKind> operator_named(const NodeProto& node, bool contributed) {
+  if (contributed) return contributed_named(node.op_type());
+  const auto op = graph::op_named(node.op_type());
+  if (op == OpKind::MaxPool && node.output_size() > 1) return OpKind::MaxPoolPlaces;
+  if (!op || graph::operator_of(*op).since >= graph::kInternal) return std::nullopt;
+  return op;
+}
+
 class Importer {
  public:
   Importer(const ModelProto& model, const FlatModel& flat, const Source& source)
@@ -123,6 +133,7 @@ class Importer {
   const Source& source_;
   Graph graph_;
   std::map<std::string, TensorId, std::less<>> ids_;
+  std::set<std::string> narrow_;  // constants of 4 bits
 };
 
 // The whole model, inferred; `outputs`: these tensors in the place of its outputs.
@@ -181,6 +192,7 @@ Status Importer::read_initializers() {
       return fail(
           {ErrorCode::kOnnxName, "an initializer is defined twice", at("tensor", proto.name())});
     WARPLOOM_TRY(Tensor read, to_tensor(proto, source_));
+    if (is_of_four_bits(proto)) narrow_.insert(proto.name());
     ids_.emplace(proto.name(), graph_.add_tensor(std::move(read)));
   }
   return ok();
@@ -241,11 +253,15 @@ Result<Attribute> Importer::read_attribute(const AttributeProto& proto,
     case AttributeProto::STRING: return proto.s();
     case AttributeProto::INTS:
       return std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
+    case AttributeProto::FLOATS:
+      return std::vector<double>(proto.floats().begin(), proto.floats().end());
+    case AttributeProto::STRINGS:
+      return std::vector<std::string>(proto.strings().begin(), proto.strings().end());
     default: break;
   }
   const std::string message = fmt::format("attribute {} is of the wrong type", proto.name());
   Error error{ErrorCode::kOnnxAttribute, message, place};
-  error.expected = "an integer, a float, a string or a list of integers";
+  error.expected = "an integer, a float, a string or a list of these";
   error.found = fmt::format("AttributeProto type {}", as_int(proto.type()));
   return fail(error);
 }
@@ -260,6 +276,7 @@ Status Importer::read_constant(const NodeProto& proto) {
   WARPLOOM_TRY(TensorProto value, constant_value(proto.attribute(0), place));
   value.set_name(proto.output(0));
   WARPLOOM_TRY(Tensor read, to_tensor(value, source_));
+  if (is_of_four_bits(value)) narrow_.insert(proto.output(0));
   const TensorId id = tensor(proto.output(0));
   Tensor& made = graph_.tensor(id);
   if (made.constant || contains(graph_.inputs, id))
@@ -315,13 +332,15 @@ Status Importer::read_node(const VersionedNode& node_of_model) {
   const auto& [proto, opset] = node_of_model;
   const std::string place = at(proto);
   const bool ours = proto.domain() == "warploom";
-  if (!ours && !is_default_domain(proto.domain())) return fail(foreign_operator(proto, place));
-  if (proto.op_type() == "ConstantOfShape") return read_filled(proto);
-  const auto op = graph::op_named(proto.op_type());
+  const bool contributed = is_contributed_domain(proto.domain());
+  const bool known_domain = ours || contributed || is_default_domain(proto.domain());
+  if (!known_domain) return fail(foreign_operator(proto, place));
+  if (proto.op_type() == "ConstantOfShape" && !contributed) return read_filled(proto);
+  const auto op = operator_named(proto, contributed);
+  if (contributed && !op) return fail(foreign_operator(proto, place));
   if (!op || ours != (op == OpKind::ScaledMatMul)) return fail(unknown_operator(proto, place));
   const int64_t since = graph::operator_of(*op).since;
-  if (since == graph::kInternal) return fail(unknown_operator(proto, place));
-  if (since > opset) {
+  if (since > opset && since < graph::kInternal) {
     Error error{ErrorCode::kOnnxUnknownOperator};
     error.message = fmt::format("operator {} is not in opset {}", proto.op_type(), opset);
     error.place = place;
@@ -331,6 +350,10 @@ Status Importer::read_node(const VersionedNode& node_of_model) {
     return fail(error);
   }
   if (*op == OpKind::Constant) return read_constant(proto);
+  for (const std::string& name : proto.input())
+    if (narrow_.contains(name) && *op != OpKind::DequantizeLinear)
+      return fail({ErrorCode::kOnnxType, "numbers of 4 bits are only dequantized", place,
+                   "a DequantizeLinear", proto.op_type()});
   Node node{*op, proto.name(), {}, {}, {}};
   if (node.name.empty() && proto.output_size() > 0) node.name = proto.output(0);
   const auto read = [&](const auto& names, std::vector<TensorId>& ids) {
@@ -341,8 +364,9 @@ Status Importer::read_node(const VersionedNode& node_of_model) {
   };
   read(proto.input(), node.inputs);
   read(proto.output(), node.outputs);
+  const int64_t version = contributed ? graph::kContributed : opset;
   for (const auto& attribute : proto.attribute())
-    WARPLOOM_CHECK(add_attribute(attribute, opset, place, node));
+    WARPLOOM_CHECK(add_attribute(attribute, version, place, node));
   graph_.nodes.push_back(std::move(node));
   return ok();
 }

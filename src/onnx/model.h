@@ -37,6 +37,9 @@ Status all_dims_known(const onnx::ModelProto& model, const Source& source);
 Result<graph::Graph> to_graph(const onnx::ModelProto& model, const Source& source,
                               bool simplified = true);
 
+// Numbers of 4 bits, which are read as bytes: to_tensor() gives i8 or u8.
+bool is_of_four_bits(const onnx::TensorProto& proto);
+
 // An initializer or a Constant's value, its bytes checked against its shape.
 Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& source);
 

@@ -33,6 +33,8 @@ std::string place_of(const Source& source, std::string_view kind, std::string_vi
 // Tensors with their bytes: raw, typed or in a file beside the model.
 namespace {
 static_assert(std::endian::native == std::endian::little, "raw_data is little-endian");
+constexpr int kUint4 = 21;  // TensorProto.DataType, of which older headers have no names
+constexpr int kInt4 = 22;
 using Bytes = std::vector<std::byte>;
 namespace fs = std::filesystem;
 
@@ -164,30 +166,48 @@ Bytes typed_bytes(const TensorProto& proto, Dtype dtype) {
   if (bits_of(dtype) == 16) return narrowed<uint16_t>(proto.int32_data());
   return narrowed<uint8_t>(proto.int32_data());
 }
+
+// The bytes of a tensor, as they are stored or as its typed field says them.
+Result<Bytes> stored_bytes(const TensorProto& proto, Dtype dtype, int64_t bytes,
+                           const Source& source) {
+  if (proto.data_location() == TensorProto::EXTERNAL) return read_external(proto, source, bytes);
+  if (!proto.has_raw_data()) return typed_bytes(proto, dtype);
+  const auto* raw = reinterpret_cast<const std::byte*>(proto.raw_data().data());
+  return Bytes(raw, raw + proto.raw_data().size());
+}
+
+// Numbers of 4 bits, two to a byte and the first in the low ones, as bytes.
+Bytes widened(const Bytes& packed, int64_t count, bool has_sign) {
+  Bytes wide(as_size(count));
+  for (size_t i = 0; i < wide.size(); ++i) {
+    const auto byte = std::to_integer<int>(packed[i / 2]);
+    const int number = i % 2 == 0 ? byte % 16 : byte / 16;
+    wide[i] = static_cast<std::byte>(has_sign && number > 7 ? number - 16 : number);
+  }
+  return wide;
+}
 }  // namespace
+
+bool is_of_four_bits(const TensorProto& proto) {
+  return proto.data_type() == kUint4 || proto.data_type() == kInt4;
+}
 
 Result<Tensor> to_tensor(const TensorProto& proto, const Source& source) {
   const std::string place = place_of(source, "tensor", proto.name());
-  const auto known = graph::checked_dtype(proto.data_type(), "a tensor's element type", place);
-  WARPLOOM_TRY(const Dtype dtype, known);
+  Dtype dtype = proto.data_type() == kInt4 ? Dtype::i8 : Dtype::u8;
+  const bool halves = is_of_four_bits(proto);
+  if (!halves) {
+    WARPLOOM_TRY(dtype, graph::checked_dtype(proto.data_type(), "a tensor's element type", place));
+  }
   if (proto.has_segment())
     return fail({ErrorCode::kOnnxType, "tensors in segments are not supported", place});
   const auto& dims = proto.dims();
   const graph::Shape shape(dims.begin(), dims.end());
   Tensor tensor{{proto.name(), dtype, shape}, std::nullopt};
   WARPLOOM_CHECK(graph::checked_element_count(tensor.shape, place));
-  const int64_t bytes = graph::byte_count(tensor);
-  if (proto.data_location() == TensorProto::EXTERNAL) {
-    WARPLOOM_TRY(tensor.constant, read_external(proto, source, bytes));
-    return tensor;
-  }
-  Bytes data;
-  if (proto.has_raw_data()) {
-    const auto* raw = reinterpret_cast<const std::byte*>(proto.raw_data().data());
-    data.assign(raw, raw + proto.raw_data().size());
-  } else {
-    data = typed_bytes(proto, dtype);
-  }
+  const int64_t count = graph::element_count(shape);
+  const int64_t bytes = halves ? ceil_div(count, 2) : graph::byte_count(tensor);
+  WARPLOOM_TRY(Bytes data, stored_bytes(proto, dtype, bytes, source));
   const auto given = as_int64(data.size());
   if (given != bytes) {
     Error error{given < bytes ? ErrorCode::kOnnxTooLarge : ErrorCode::kOnnxShape};
@@ -198,6 +218,7 @@ Result<Tensor> to_tensor(const TensorProto& proto, const Source& source) {
     error.found = fmt::format("{} bytes", given);
     return fail(error);
   }
+  if (halves) data = widened(data, count, dtype == Dtype::i8);
   if (dtype == Dtype::boolean)
     for (std::byte& value : data)
       value = value == std::byte{0} ? value : std::byte{1};

@@ -10,9 +10,9 @@
 #include <vector>
 #include "base/error.h"
 #include "base/nearest.h"
-#include "base/rows.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
+#include "onnx/contributed.h"
 
 namespace warploom::onnx_import {
 namespace {
@@ -28,8 +28,6 @@ constexpr std::string_view kUnrolled =
 constexpr std::string_view kSizeOfResult =
     "do it outside the model: the size of its result depends on the values";
 constexpr std::string_view kGiveRandom = "draw the numbers outside and give them as an input";
-constexpr std::string_view kQuantized =
-    "export the model with DequantizeLinear in front of a MatMul or Conv of floats";
 
 // Operators of ONNX that are not supported, with what can be done.
 constexpr Advice kAdvice[] = {
@@ -41,7 +39,6 @@ constexpr Advice kAdvice[] = {
     {"LSTM", kUnrolled},
     {"NonZero", kSizeOfResult},
     {"Unique", kSizeOfResult},
-    {"Compress", kSizeOfResult},
     {"NonMaxSuppression", kSizeOfResult},
     {"RandomNormal", kGiveRandom},
     {"RandomNormalLike", kGiveRandom},
@@ -49,45 +46,17 @@ constexpr Advice kAdvice[] = {
     {"RandomUniformLike", kGiveRandom},
     {"Bernoulli", kGiveRandom},
     {"Multinomial", kGiveRandom},
-    {"QLinearConv", kQuantized},
-    {"QLinearMatMul", kQuantized},
-    {"QuantizeLinear", kQuantized},
-    {"DynamicQuantizeLinear", kQuantized},
-    {"ConvInteger", kQuantized},
-    {"MatMulInteger", kQuantized},
-    {"Attention",
-     "export it as MatMul, Softmax and MatMul: an operator set below 23 has no other "
-     "way"},
-    {"RotaryEmbedding",
-     "export it as Slice, Neg, Concat, Mul and Add: an operator set below 23 has "
-     "no other way"},
     {"Upsample", "export Resize: ONNX has no Upsample from operator set 10 on"},
 };
 
 // Operators that ONNX Runtime adds, with operators of ONNX that say the same.
 constexpr Advice kContributed[] = {
-    {"Gelu", "Gelu (operator set 20)"},
-    {"FastGelu", "Gelu with approximate=tanh (operator set 20)"},
-    {"BiasGelu", "Add, then Gelu (operator set 20)"},
-    {"QuickGelu", "Swish with alpha (operator set 24), or Mul and Sigmoid"},
-    {"FusedMatMul", "Transpose, MatMul and Mul"},
-    {"FusedGemm", "Gemm and the activation"},
-    {"FusedConv", "Conv and the activation"},
-    {"TransposeMatMul", "Transpose and MatMul"},
-    {"LayerNormalization", "LayerNormalization (operator set 17)"},
-    {"SimplifiedLayerNormalization", "RMSNormalization (operator set 23)"},
-    {"SkipLayerNormalization", "Add, then LayerNormalization (operator set 17)"},
-    {"SkipSimplifiedLayerNormalization", "Add, then RMSNormalization (operator set 23)"},
     {"GroupNorm", "GroupNormalization (operator set 21)"},
-    {"EmbedLayerNormalization", "Gather, Add and LayerNormalization (operator set 17)"},
-    {"Attention", "MatMul, Softmax and MatMul"},
-    {"MultiHeadAttention", "MatMul, Softmax and MatMul"},
-    {"GroupQueryAttention", "MatMul, Softmax and MatMul"},
-    {"RotaryEmbedding", "Slice, Neg, Concat, Mul and Add"},
+    {"PackedAttention", "MatMul, Softmax and MatMul"},
+    {"PackedMultiHeadAttention", "MatMul, Softmax and MatMul"},
+    {"DecoderMaskedMultiHeadAttention", "MatMul, Softmax and MatMul"},
     {"BiasSoftmax", "Add, then Softmax"},
     {"BiasSplitGelu", "Add, Split, Gelu and Mul"},
-    {"BiasAdd", "Add"},
-    {"NhwcConv", "Transpose, Conv and Transpose"},
     {"Inverse", "nothing in ONNX: invert outside the model"},
 };
 
@@ -99,12 +68,10 @@ std::optional<std::string_view> advice_of(std::span<const Advice> all, std::stri
 std::vector<std::string> supported() {
   std::vector<std::string> names;
   for (const graph::Operator& row : graph::operators())
-    if (row.since != graph::kInternal) names.emplace_back(row.name);
+    if (row.since < graph::kInternal) names.emplace_back(row.name);
   return names;
 }
 
-constexpr std::string_view kContributedDomains[] = {
-    "com.microsoft", "com.microsoft.nchwc", "com.microsoft.experimental", "com.ms.internal.nhwc"};
 }  // namespace
 
 Error foreign_operator(const NodeProto& node, const std::string& place) {
@@ -112,7 +79,7 @@ Error foreign_operator(const NodeProto& node, const std::string& place) {
   const std::string& domain = node.domain();
   Error error{ErrorCode::kOnnxOpset, fmt::format("operator {} is of an unknown domain", op), place,
               "the default domain, warploom, or a function that the model defines", domain};
-  if (contains(kContributedDomains, domain)) {
+  if (is_contributed_domain(domain)) {
     error.remedy =
         "ONNX Runtime's optimizer makes such operators: take the model as it was before (in "
         "onnxruntime, graph_optimization_level below extended), or export without them";

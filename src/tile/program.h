@@ -329,7 +329,9 @@ void own_stages(Program& program);
 
 // Integers that a float does not hold: arithmetic on them is that of whole numbers.
 constexpr bool is_wide_integer(Dtype dtype) {
-  return dtype == Dtype::i32 || dtype == Dtype::i64;
+  using enum Dtype;
+  return dtype == i32 || dtype == i64 || dtype == i16 || dtype == u64 || dtype == u32 ||
+         dtype == u16;
 }
 
 // Whether a statement computes with whole numbers, or moves them as they are.

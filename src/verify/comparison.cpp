@@ -13,11 +13,16 @@
 
 namespace warploom::verify {
 namespace {
-// One byte of poison may be a legitimate value, so 8-bit outputs rely on the comparison alone.
+// Poison may be a legitimate value of an integer of one byte or two, so that outputs of these rely
+// on the comparison alone.
+bool shows_poison(Dtype dtype) {
+  return bytes_of(dtype) > (is_float(dtype) ? 1 : 2);
+}
+
 bool poisoned(Dtype dtype, const void* found, int64_t index) {
   constexpr uint32_t kTwice[] = {kPoison, kPoison};
+  if (!shows_poison(dtype)) return false;
   const int64_t bytes = bytes_of(dtype);
-  if (bytes <= 1) return false;
   const std::byte* const element = static_cast<const std::byte*>(found) + index * bytes;
   return std::memcmp(element, kTwice, bytes) == 0;
 }
@@ -200,12 +205,13 @@ void compare_integers(Comparison& all, Dtype dtype, const void* found, const int
 
 void scan(Comparison& sum, Dtype dtype, const void* found, int64_t begin, int64_t count) {
   constexpr uint64_t kTwice = uint64_t{kPoison} << 32 | kPoison;
+  if (!shows_poison(dtype)) return;
   const auto work = [=](Comparison& part, int64_t from, int64_t to) {
     switch (bytes_of(dtype)) {
       case 2: count_poison(part, found, static_cast<uint16_t>(kTwice), begin, from, to); break;
       case 4: count_poison(part, found, as_uint32(kTwice), begin, from, to); break;
       case 8: count_poison(part, found, kTwice, begin, from, to); break;
-      default: break;  // one byte of poison may be a value
+      default: break;
     }
   };
   for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work))

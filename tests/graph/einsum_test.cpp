@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Einsum, EquationsThatDoNotFitAreRefused) {
   const Shape square = {3, 3};
-  for (const auto& [equation, count] : {std::pair("ii->i", 1),
+  for (const auto& [equation, count] : {std::pair("ij->ii", 1),
                                         {"ij", 2},
                                         {"ij,jk->iz", 2},
                                         {"i?,jk->ij", 2},

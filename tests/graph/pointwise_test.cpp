@@ -36,7 +36,9 @@ std::optional<Case> make(OpKind op, Dtype dtype,
   constexpr OpKind kLogic[] = {OpKind::And, OpKind::Or, OpKind::Xor, OpKind::Not};
   if (std::find(std::begin(kLogic), std::end(kLogic), op) != std::end(kLogic))
     dtype = Dtype::boolean;
-  if (op == OpKind::Mod || op == OpKind::BitwiseNot) dtype = Dtype::i32;
+  constexpr OpKind kWhole[] = {OpKind::Mod, OpKind::BitwiseNot, OpKind::BitwiseAnd,
+                               OpKind::BitwiseOr, OpKind::BitwiseXor};
+  if (std::find(std::begin(kWhole), std::end(kWhole), op) != std::end(kWhole)) dtype = Dtype::i32;
   for (int count = 1; count <= 3; ++count) {
     Builder b("t");
     std::vector<TensorId> ids;

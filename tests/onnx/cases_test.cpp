@@ -61,13 +61,26 @@ Result<graph::Tensor> read_tensor(const fs::path& path, bool bf16) {
   return onnx_import::to_tensor(proto, {"case"});
 }
 
+constexpr const char* kInstalled = "/usr/share/libonnx-testdata/data";
+
 struct Allowed {  // as stored with a case
   double relative = 0;
   double absolute = 0;
 };
 
+// Results of ONNX 1.12 that say four digits, or come of 3.1415 in the place of π.
+bool is_coarse(const fs::path& folder) {
+  constexpr std::array kCoarse = {"test_hannwindow", "test_hammingwindow", "test_blackmanwindow",
+                                  "test_gridsample_bicubic", "test_roialign"};
+  const bool is_old = folder.string().starts_with(kInstalled);
+  const std::string name = folder.filename();
+  return is_old &&
+         std::ranges::any_of(kCoarse, [&](const char* of) { return name.starts_with(of); });
+}
+
 Allowed allowed_in(const fs::path& folder) {
   Allowed allowed;
+  if (is_coarse(folder)) allowed.absolute = 1e-4;
   std::ifstream(folder / "tolerance") >> allowed.relative >> allowed.absolute;
   return allowed;
 }
@@ -79,7 +92,10 @@ void settle_lists(onnx::ModelProto& model, const fs::path& data) {
     const auto& type = model.graph().input(i).type().tensor_type();
     const bool integers = type.elem_type() == onnx::TensorProto::INT64 ||
                           type.elem_type() == onnx::TensorProto::INT32;
-    const bool scales = model.graph().node(0).op_type() == "Resize" && i > 0;
+    const std::string& op = model.graph().node(0).op_type();
+    const bool numbers = op == "Range" || op == "MelWeightMatrix";
+    const bool scales =
+        numbers || (i > 0 && (op == "Resize" || op == "OneHot" || op == "Upsample"));
     if (!(integers || scales) || type.shape().dim_size() > 1) continue;
     onnx::TensorProto value;
     if (const auto bytes = read_file(data / fmt::format("input_{}.pb", i));
@@ -260,8 +276,6 @@ TEST(Cases, TablesLeaveWhatIsWrittenByHand) {
   ASSERT_TRUE(page);
   EXPECT_NE(page->find(kByHand), page->npos);
 }
-
-constexpr const char* kInstalled = "/usr/share/libonnx-testdata/data";
 
 // The folder of newer cases, unpacked if need be; empty where the environment names none.
 fs::path newer_cases(const ScratchFolder& scratch) {

@@ -206,7 +206,7 @@ TEST(Load, UnknownOperatorsHaveARemedyThatCanBeFollowed) {
   EXPECT_NE(remedy("Sofmax").find("did you mean Softmax?"), std::string::npos);
   EXPECT_NE(remedy("NonZero").find("depends on the values"), std::string::npos);
   EXPECT_NE(remedy("Loop").find("unrolled"), std::string::npos);
-  EXPECT_NE(remedy("FusedMatMul", "com.microsoft").find("MatMul and Mul"), std::string::npos);
+  EXPECT_NE(remedy("BiasSoftmax", "com.microsoft").find("Add, then Softmax"), std::string::npos);
   EXPECT_NE(remedy("Thing", "com.microsoft").find("optimizer"), std::string::npos);
   EXPECT_NE(remedy("MyOp", "my.domain").find("a function of the model"), std::string::npos);
 }

@@ -68,6 +68,10 @@ std::string to_text(const TensorInfo& tensor) {
 std::string to_text(const Attribute& value) {
   if (const auto* const text = std::get_if<std::string>(&value)) return "\"" + *text + "\"";
   if (const auto* const list = std::get_if<Shape>(&value)) return to_text(*list);
+  if (const auto* const reals = std::get_if<std::vector<double>>(&value))
+    return fmt::format("[{}]", fmt::join(*reals, ","));
+  if (const auto* const texts = std::get_if<std::vector<std::string>>(&value))
+    return fmt::format("[\"{}\"]", fmt::join(*texts, "\",\""));
   if (const auto* const real = std::get_if<double>(&value)) return fmt::format("{}", *real);
   return std::to_string(std::get<int64_t>(value));
 }

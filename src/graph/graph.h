@@ -114,7 +114,8 @@ struct Tensor : TensorInfo {
 
 // An attribute's value. Cast's `to` and its like hold ONNX's number of the type (dtype_of_onnx
 // turns it back).
-using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>,
+                               std::vector<double>, std::vector<std::string>>;
 
 struct Node {
   OpKind op = OpKind::Identity;

@@ -27,8 +27,9 @@ namespace {
 constexpr int64_t kMaxFoldedElements = 16384;
 // Of what nothing is read for: sums over no elements, paddings of nothing.
 constexpr int64_t kMostMadeOfNothing = int64_t{1} << 24;
-constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string",
-                                           "a list of integers"};
+constexpr std::string_view kKindNames[] = {"an integer",       "a float",
+                                           "a string",         "a list of integers",
+                                           "a list of floats", "a list of strings"};
 
 Status check_attribute(const AttributeRow& row, const Attribute& value, const std::string& place) {
   const auto kind = as_size(row.kind);
@@ -281,6 +282,7 @@ void fold(Graph& graph, const Node& node) {
 }  // namespace
 
 Status infer_node(Graph& graph, Node& node, bool folds) {
+  WARPLOOM_CHECK(check_arity(node));
   WARPLOOM_CHECK(complete_attributes(node));
   const std::string place = place_of(node);
   WARPLOOM_TRY(const std::vector<TensorInfo> made, outputs_of(graph, node));

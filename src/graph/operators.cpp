@@ -132,6 +132,13 @@ const AttributeGroup kAttributes[] = {
     {{Transpose}, {known("perm", integers)}},
     {{DequantizeLinear}, {known("block_size", I{0}, 21), known("output_dtype", I{0}, 23)}},
     {{ScaledMatMul}, {known("output_dtype", I{16})}},
+    {{RNN, GRU, LSTM},
+     {known("activations", texts), known("activation_alpha", reals),
+      known("activation_beta", reals), known("clip", real), known("hidden_size", integer),
+      one_of({"forward", "reverse", "bidirectional"}, known("direction", "forward")),
+      one_of({I{0}, I{1}}, known("layout", I{0}, 14))}},
+    {{GRU}, {known("linear_before_reset", I{0})}},
+    {{LSTM}, {known("input_forget", I{0})}},
     {{OpKind::Shape}, {known("start", I{0}, 15), known("end", integer, 15)}},
 };
 }  // namespace

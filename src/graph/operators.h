@@ -114,7 +114,9 @@ enum class AttributeKind : uint8_t {
   integer,
   real,
   text,
-  integers
+  integers,
+  reals,
+  texts
 };  // as the alternatives of Attribute
 
 struct AttributeRow {

@@ -33,7 +33,7 @@ using onnx::ModelProto;
 using onnx::NodeProto;
 using onnx::TensorProto;
 using onnx::ValueInfoProto;
-constexpr int64_t kFirstOpset = 7;
+constexpr int64_t kFirstOpset = 1;
 constexpr int64_t kLastOpset = 28;
 
 // A fixed shape, or the reason why it is none.
@@ -96,7 +96,9 @@ class Importer {
   Importer(const ModelProto& model, const FlatModel& flat, const Source& source)
       : model_(model), flat_(flat), source_(source) {}
 
-  Result<Graph> run(const std::vector<std::string>& outputs = {});
+  Result<Graph> run();
+  // Of the model as far as it has come: what is asked for, and what that is made of, once each.
+  Result<const Tensor*> learn(const std::string& name);
   Status check_declared(const Graph& inferred) const;
 
  private:
@@ -115,6 +117,8 @@ class Importer {
   Status add_attribute(const AttributeProto& attribute, int64_t opset, const std::string& place,
                        Node& node) const;
   Status read_node(const VersionedNode& node_of_model);
+  Status learn_given(const std::string& name);
+  Status learn_node(const VersionedNode& node);
   Status check_declared(const Graph& inferred, const ValueInfoProto& proto,
                         std::string_view kind) const;
 
@@ -123,24 +127,92 @@ class Importer {
   const Source& source_;
   Graph graph_;
   std::map<std::string, TensorId, std::less<>> ids_;
+  // Of what is learned.
+  size_t nodes_seen_ = 0;
+  size_t initializers_seen_ = 0;
+  std::map<std::string, size_t> makers_;
+  std::map<std::string, const TensorProto*> known_;
+  std::set<std::string> learned_;
 };
 
-// The whole model, inferred; `outputs`: these tensors in the place of its outputs.
-Result<Graph> Importer::run(const std::vector<std::string>& outputs) {
+// The whole model, inferred.
+Result<Graph> Importer::run() {
   graph_.name = model_.graph().name();
   WARPLOOM_CHECK(read_initializers());
   WARPLOOM_CHECK(read_inputs());
   for (const VersionedNode& node : flat_.nodes)
     WARPLOOM_CHECK(read_node(node));
-  if (outputs.empty()) WARPLOOM_CHECK(read_outputs());
-  for (const std::string& name : outputs)
-    graph_.outputs.push_back(tensor(name));
+  WARPLOOM_CHECK(read_outputs());
   auto inferred = graph::infer(std::move(graph_));
   if (!inferred) {
     std::string& place = inferred.error().place;
     place = fmt::format("{}: {}", source_.place, place);
   }
   return inferred;
+}
+
+Result<const Tensor*> Importer::learn(const std::string& name) {
+  for (; nodes_seen_ < flat_.nodes.size(); ++nodes_seen_)
+    for (const std::string& output : flat_.nodes[nodes_seen_].proto.output())
+      makers_.emplace(output, nodes_seen_);
+  for (; initializers_seen_ < flat_.initializers.size(); ++initializers_seen_) {
+    const TensorProto* const initializer = flat_.initializers[initializers_seen_];
+    known_.emplace(initializer->name(), initializer);
+  }
+  std::set<size_t> needed;
+  std::set<std::string> asked = {name};
+  for (std::vector<std::string> open = {name}; !open.empty();) {
+    const std::string next = std::move(open.back());
+    open.pop_back();
+    const auto maker = makers_.find(next);
+    if (maker == makers_.end()) {
+      WARPLOOM_CHECK(learn_given(next));
+    } else if (!learned_.contains(next) && needed.insert(maker->second).second) {
+      for (const std::string& input : flat_.nodes[maker->second].proto.input())
+        if (!input.empty() && asked.insert(input).second) open.push_back(input);
+    }
+  }
+  for (const size_t n : needed)
+    WARPLOOM_CHECK(learn_node(flat_.nodes[n]));
+  if (!learned_.contains(name)) return nullptr;
+  return &graph_.tensor(ids_.find(name)->second);
+}
+
+// An initializer or an input.
+Status Importer::learn_given(const std::string& name) {
+  if (learned_.contains(name)) return ok();
+  std::optional<Tensor> given;
+  if (const auto initializer = known_.find(name); initializer != known_.end()) {
+    WARPLOOM_TRY(given, to_tensor(*initializer->second, source_));
+  }
+  for (const auto& proto : model_.graph().input()) {
+    if (given || proto.name() != name) continue;
+    WARPLOOM_TRY(TensorInfo info, declared(proto, at("input", name)));
+    given = Tensor{std::move(info), std::nullopt};
+  }
+  if (!given) return ok();
+  graph_.tensor(tensor(name)) = *std::move(given);
+  learned_.insert(name);
+  return ok();
+}
+
+// What the nodes before made is known.
+Status Importer::learn_node(const VersionedNode& node) {
+  for (const std::string& input : node.proto.input())
+    if (!input.empty() && !learned_.contains(input)) return ok();  // of a later node, or nobody's
+  WARPLOOM_CHECK(read_node(node));
+  for (Node& made : graph_.nodes) {
+    Status inferred = graph::infer_node(graph_, made);
+    if (!inferred) {
+      Error error = inferred.error();
+      error.place = fmt::format("{}: {}", source_.place, error.place);
+      return fail(error);
+    }
+  }
+  graph_.nodes.clear();
+  for (const std::string& output : node.proto.output())
+    if (!output.empty()) learned_.insert(output);
+  return ok();
 }
 
 // What the model says of outputs and tensors in between must agree with what was inferred.
@@ -241,11 +313,15 @@ Result<Attribute> Importer::read_attribute(const AttributeProto& proto,
     case AttributeProto::STRING: return proto.s();
     case AttributeProto::INTS:
       return std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
+    case AttributeProto::FLOATS:
+      return std::vector<double>(proto.floats().begin(), proto.floats().end());
+    case AttributeProto::STRINGS:
+      return std::vector<std::string>(proto.strings().begin(), proto.strings().end());
     default: break;
   }
   const std::string message = fmt::format("attribute {} is of the wrong type", proto.name());
   Error error{ErrorCode::kOnnxAttribute, message, place};
-  error.expected = "an integer, a float, a string or a list of integers";
+  error.expected = "an integer, a float, a string or a list of these";
   error.found = fmt::format("AttributeProto type {}", as_int(proto.type()));
   return fail(error);
 }
@@ -369,6 +445,12 @@ Status Importer::check_declared(const Graph& inferred, const ValueInfoProto& pro
     return said == "?" || said == std::to_string(size);
   };
   if (std::ranges::equal(sizes, tensor.shape, fits)) return ok();
+  // Exporters lose count of axes of 1; what was inferred holds.
+  graph::Shape wide = tensor.shape;
+  std::vector<std::string> wide_sizes = sizes;
+  std::erase(wide, 1);
+  std::erase(wide_sizes, "1");
+  if (std::ranges::equal(wide_sizes, wide, fits)) return ok();
   Error error{ErrorCode::kOnnxShape, "a declared shape contradicts the inferred one"};
   error.place = at(kind, proto.name());
   error.expected = graph::to_text(tensor.shape);
@@ -385,39 +467,23 @@ Result<int64_t> opset_of(const ModelProto& model, const Source& source) {
                    source.place});
     opset = import.version();
   }
+  constexpr int64_t kFirstWithOpsets = 3;  // models before are of the first operator set
+  if (opset == 0 && model.ir_version() < kFirstWithOpsets) opset = 1;
   WARPLOOM_CHECK(checked_opset(opset, source.place));
   return opset;
 }
 
-// What a condition needs of the nodes before it, and what that makes of it: nothing where it
-// depends on the inputs.
-Result<std::optional<bool>> truth_of(const ModelProto& model, const Source& source,
-                                     const FlatModel& before, const std::string& name) {
-  std::map<std::string, const VersionedNode*> makers;
-  for (const VersionedNode& node : before.nodes)
-    for (const std::string& output : node.proto.output())
-      makers.emplace(output, &node);
-  const auto name_of = [](const TensorProto* initializer) { return initializer->name(); };
-  const bool is_constant = contains(before.initializers, name, name_of);
-  if (!makers.contains(name) && !is_constant) return std::nullopt;  // an input
-  std::set<const VersionedNode*> needed;
-  std::set<std::string> read = {name};
-  for (std::vector<std::string> open = {name}; !open.empty();) {
-    const auto maker = makers.find(open.back());
-    open.pop_back();
-    if (maker == makers.end() || !needed.insert(maker->second).second) continue;
-    for (const std::string& input : maker->second->proto.input())
-      if (read.insert(input).second) open.push_back(input);
-  }
-  FlatModel part;
-  for (const VersionedNode& node : before.nodes)
-    if (needed.contains(&node)) part.nodes.push_back(node);
-  for (const TensorProto* const initializer : before.initializers)
-    if (read.contains(initializer->name())) part.initializers.push_back(initializer);
-  WARPLOOM_TRY(const Graph graph, Importer(model, part, source).run({name}));
-  const auto value = graph::constant_scalar(graph, graph.outputs[0]);
-  return value ? std::optional(*value != 0) : std::nullopt;
-}
+// What an importer learns of a growing model.
+class Learner : public Knowledge {
+ public:
+  Learner(const ModelProto& model, const FlatModel& flat, const Source& source)
+      : importer_(model, flat, source) {}
+
+  Result<const Tensor*> tensor(const std::string& name) override { return importer_.learn(name); }
+
+ private:
+  Importer importer_;
+};
 }  // namespace
 
 Status checked_opset(int64_t version, const std::string& place) {
@@ -432,10 +498,9 @@ Status checked_opset(int64_t version, const std::string& place) {
 Result<Graph> to_graph(const ModelProto& model, const Source& source, bool simplified) {
   WARPLOOM_TRY(const int64_t opset, opset_of(model, source));
   WARPLOOM_CHECK(all_dims_known(model, source));
-  const Known known = [&](const FlatModel& before, const std::string& name) {
-    return truth_of(model, source, before, name);
-  };
-  WARPLOOM_TRY(const FlatModel flat, flattened(model, opset, source, known));
+  FlatModel flat;
+  Learner learner(model, flat, source);
+  WARPLOOM_CHECK(flatten(model, opset, source, flat, learner));
   Importer importer(model, flat, source);
   WARPLOOM_TRY(Graph inferred, importer.run());
   WARPLOOM_CHECK(importer.check_declared(inferred));

@@ -107,8 +107,9 @@ Result<graph::Attribute> attribute(const Context& context, OpKind op, const Give
   }
   if (row->kind == AttributeKind::integers)
     if (auto sizes = sizes_of(context, op, given, inputs)) return *std::move(sizes);
-  static constexpr std::string_view kKinds[] = {"a whole number", "a number", "a text",
-                                                "a list of whole numbers"};
+  static constexpr std::string_view kKinds[] = {
+      "a whole number",          "a number",          "a text",
+      "a list of whole numbers", "a list of numbers", "a list of texts"};
   const std::string message = fmt::format("{} of {} is of another kind", given.name, name_of(op));
   const std::string expected(kKinds[as_int(row->kind)]);
   return context.wrong(given.place, message, expected, described(given.value));

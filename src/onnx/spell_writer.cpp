@@ -62,6 +62,18 @@ void store(AttributeProto& to, const std::vector<int64_t>& values) {
   to.mutable_ints()->Add(values.begin(), values.end());
 }
 
+void store(AttributeProto& to, const std::vector<double>& values) {
+  to.set_type(AttributeProto::FLOATS);
+  for (const double value : values)
+    to.add_floats(as_float(value));
+}
+
+void store(AttributeProto& to, const std::vector<std::string>& values) {
+  to.set_type(AttributeProto::STRINGS);
+  for (const std::string& value : values)
+    to.add_strings(value);
+}
+
 // The arity that infer() checks before a node's rule.
 Status check_arity(OpKind op, const std::vector<TensorId>& inputs) {
   const auto& row = graph::operator_of(op);

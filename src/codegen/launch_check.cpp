@@ -211,10 +211,14 @@ class Check {
     const auto buffer = buffers_.find(arg.buffer);
     if (buffer == buffers_.end())
       return unfit(place + ".buffer", "the name of an input, output or workspace", arg.buffer);
-    WARPLOOM_CHECK(packed(place + ".packed", arg, buffer->second));
+    const int64_t last = std::max<int64_t>(0, buffer->second - 1);
+    const bool whole = arg.zeroed || !arg.prepacked.empty();
+    WARPLOOM_CHECK(within(place + ".offset", arg.offset, {0, whole ? 0 : last}));
+    const int64_t bytes = buffer->second - arg.offset;
+    WARPLOOM_CHECK(packed(place + ".packed", arg, bytes));
     if (!arg.tensor_map) return ok();
     if (!gpu_) return unfit(place + ".tensor_map", "none on a CPU", "one");
-    return tensor_map(place + ".tensor_map", arg.map, buffer->second);
+    return tensor_map(place + ".tensor_map", arg.map, bytes);
   }
 
   // Where its digits lead stays within the buffer.

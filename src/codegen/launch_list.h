@@ -32,6 +32,7 @@ struct TensorMapSpec {
 
 struct Argument {
   std::string buffer;       // which buffer
+  int64_t offset = 0;       // and where in it the kernel's tensor begins, in bytes
   bool tensor_map = false;  // passed as a tensor map over the buffer instead of its address
   TensorMapSpec map;
   bool zeroed = false;  // the buffer is filled with zeros before the launch

@@ -13,14 +13,9 @@
 // are used up in the order of the activations, by those that have one.
 #include <fmt/format.h>
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <map>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,156 +23,17 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/rows.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
+#include "graph/recurrence.h"
 #include "graph/rules.h"
 
-namespace warploom::graph::rewrites {
+namespace warploom::graph {
 namespace {
 constexpr int64_t kMostSteps = 1 << 14;
 // Of one Concat: more would be more arguments than a kernel takes.
 constexpr size_t kMostParts = 32;
-
-// The places of inputs.
-constexpr size_t kX = 0;
-constexpr size_t kW = 1;
-constexpr size_t kR = 2;
-constexpr size_t kBias = 3;
-constexpr size_t kLengths = 4;
-constexpr size_t kState = 5;
-constexpr size_t kCell = 6;
-constexpr size_t kPeepholes = 7;
-
-struct ActivationRow {
-  std::string_view name;
-  OpKind op;
-  std::optional<double> alpha;
-  std::optional<double> beta;
-};
-
-constexpr std::string_view kAffine = "Affine";
-constexpr std::string_view kScaledTanh = "ScaledTanh";
-constexpr ActivationRow kActivations[] = {
-    {"Relu", OpKind::Relu, {}, {}},
-    {"Tanh", OpKind::Tanh, {}, {}},
-    {"Sigmoid", OpKind::Sigmoid, {}, {}},
-    {kAffine, OpKind::Identity, 1, 0},
-    {"LeakyRelu", OpKind::LeakyRelu, as_double(0.01f), {}},
-    {"ThresholdedRelu", OpKind::ThresholdedRelu, 1, {}},
-    {kScaledTanh, OpKind::Tanh, 1, 1},
-    {"HardSigmoid", OpKind::HardSigmoid, as_double(0.2f), 0.5},
-    {"Elu", OpKind::Elu, 1, {}},
-    {"Softsign", OpKind::Softsign, {}, {}},
-    {"Softplus", OpKind::Softplus, {}, {}},
-};
-
-bool same_word(std::string_view a, std::string_view b) {
-  const auto same = [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  };
-  return std::ranges::equal(a, b, same);
-}
-
-// Values of a list that are used up one after another.
-struct Supply {
-  std::vector<double> values;
-  size_t used = 0;
-
-  std::optional<double> next(std::optional<double> otherwise) {
-    if (!otherwise || used == values.size()) return otherwise;
-    return values[used++];
-  }
-};
-
-// What a step does beside its products.
-struct Activation {
-  const ActivationRow* row = nullptr;
-  double alpha = 0;
-  double beta = 0;
-};
-
-// What one direction has of the weights.
-struct Side {
-  bool reverse = false;
-  int64_t number = 0;
-  std::string prefix;
-  Id recurrent = kAbsent;          // Rᵀ [H,G·H]
-  Id late_bias = kAbsent;          // of GRU, [H], where it is added before the reset
-  std::vector<Id> peepholes = {};  // [H] each, of i, o and f
-  std::span<const Activation> activations = {};
-};
-
-struct State {
-  Id h = kAbsent;  // kAbsent: zeros
-  Id c = kAbsent;
-};
-
-class Recurrence;
-
-struct CellKind {
-  int64_t gates;
-  std::vector<std::string_view> activations;
-  State (Recurrence::*step)(const Side& side, Id a, const State& before, const std::string& at);
-};
-
-class Recurrence {
- public:
-  Recurrence(PrimitiveWriter& writer, CellKind kind)
-      : writer_(writer), kind_(std::move(kind)), type_(writer.in(kX).dtype) {}
-
-  Result<Outputs> run();
-
-  State rnn_step(const Side& side, Id a, const State& before, const std::string& at);
-  State gru_step(const Side& side, Id a, const State& before, const std::string& at);
-  State lstm_step(const Side& side, Id a, const State& before, const std::string& at);
-
- private:
-  Status check();
-  Status check_input(size_t i, std::string_view what, const Shape& wanted);
-  Status read_activations();
-  void read_lengths();
-  Id sum_of_biases();
-  Id projected();
-  Side side_of(int64_t number);
-  State initial(const Side& side);
-  State kept(Id mask, const State& after, const State& before, const std::string& at);
-  State unroll(const Side& side, std::vector<Id>& made);
-  Id stacked(std::vector<Id> parts, const std::string& what);
-  Id all_states(const std::vector<Id>& parts);
-  Id last_states(const std::vector<Id>& parts, std::string_view what);
-
-  // Entries [from, to) along an axis.
-  Id part(Id x, int64_t axis, int64_t from, int64_t to, const std::string& what);
-  // Gate g of [B,G·H].
-  Id gate(Id a, int64_t g, const std::string& what);
-  Id activated(const Activation& by, Id x, const std::string& what);
-
-  Id wide(Id x, const std::string& what) { return writer_.cast(x, wide_type(), what); }
-
-  Dtype wide_type() const { return bits_of(type_) == 16 ? Dtype::f32 : type_; }
-
-  Id known_list(int64_t value);
-  // A number of the type of the gates.
-  Id number(double value);
-
-  bool batch_first() const { return writer_.node.integer("layout") != 0; }
-
-  PrimitiveWriter& writer_;
-  CellKind kind_;
-  Dtype type_;
-  int64_t steps_ = 0;
-  int64_t batch_ = 0;
-  int64_t features_ = 0;
-  int64_t hidden_ = 0;
-  int64_t directions_ = 1;
-  bool resets_late_ = false;  // of GRU: the reset is applied to the product
-  Id projected_ = kAbsent;    // [D·T,B,G·H]
-  Id lengths_ = kAbsent;      // [B,1]; kAbsent: all are whole
-  std::vector<Activation> activations_;
-  std::map<int64_t, Id> lists_;
-  std::map<double, Id> numbers_;
-};
+}  // namespace
 
 Id Recurrence::known_list(int64_t value) {
   const auto [known, fresh] = lists_.try_emplace(value, kAbsent);
@@ -199,27 +55,6 @@ Id Recurrence::part(Id x, int64_t axis, int64_t from, int64_t to, const std::str
 
 Id Recurrence::gate(Id a, int64_t g, const std::string& what) {
   return part(a, 1, g * hidden_, (g + 1) * hidden_, what);
-}
-
-Id Recurrence::activated(const Activation& by, Id x, const std::string& what) {
-  if (writer_.node.attributes.contains("clip")) {
-    const double bound = writer_.node.real("clip");
-    x = writer_.make(OpKind::Clip, {x, number(-bound), number(bound)}, what + "_clipped");
-  }
-  const ActivationRow& row = *by.row;
-  if (row.name == kAffine) {
-    const Id scaled = writer_.mul(x, number(by.alpha), what + "_scaled");
-    return writer_.add(scaled, number(by.beta), what);
-  }
-  if (row.name == kScaledTanh) {
-    const Id scaled = writer_.mul(x, number(by.beta), what + "_scaled");
-    const Id bent = writer_.make(OpKind::Tanh, {scaled}, what + "_tanh");
-    return writer_.mul(bent, number(by.alpha), what);
-  }
-  std::map<std::string, Attribute> attributes;
-  if (row.alpha) attributes["alpha"] = by.alpha;
-  if (row.beta) attributes["beta"] = by.beta;
-  return writer_.make(row.op, {x}, what, attributes);
 }
 
 Status Recurrence::check_input(size_t i, std::string_view what, const Shape& wanted) {
@@ -269,35 +104,6 @@ Status Recurrence::check() {
   if (lengths.shape == Shape{batch_}) return ok();
   return writer_.error(kShape, "sequence_lens of a recurrence has an unfit shape", Shape{batch_},
                        lengths.shape);
-}
-
-Status Recurrence::read_activations() {
-  std::vector<std::string> names = writer_.node.attribute<std::vector<std::string>>("activations");
-  const size_t count = kind_.activations.size() * as_size(directions_);
-  if (names.empty())
-    for (size_t i = 0; i < count; ++i)
-      names.emplace_back(kind_.activations[i % kind_.activations.size()]);
-  if (names.size() != count)
-    return writer_.error(kAttribute, "wrong number of activations", as_int64(count),
-                         as_int64(names.size()));
-  Supply alphas{writer_.node.attribute<std::vector<double>>("activation_alpha")};
-  Supply betas{writer_.node.attribute<std::vector<double>>("activation_beta")};
-  for (const std::string& name : names) {
-    const auto is_meant = [&](const ActivationRow& row) { return same_word(row.name, name); };
-    const auto* const row = std::ranges::find_if(kActivations, is_meant);
-    if (row == std::end(kActivations))
-      return writer_.error(kAttribute, "an activation is unknown",
-                           listed(kActivations, &ActivationRow::name), name);
-    const double alpha = alphas.next(row->alpha).value_or(0);
-    const double beta = betas.next(row->beta).value_or(0);
-    activations_.push_back({row, alpha, beta});
-  }
-  for (const Supply& supply : {alphas, betas})
-    if (supply.used < supply.values.size())
-      return writer_.error(kAttribute, "more parameters than the activations take",
-                           as_int64(supply.used), as_int64(supply.values.size()),
-                           "leave out those of activations that have none");
-  return ok();
 }
 
 // Lengths that are known to be whole say nothing.
@@ -426,80 +232,6 @@ State Recurrence::unroll(const Side& side, std::vector<Id>& made) {
   return state;
 }
 
-// h' = f(a + h·Rᵀ)
-State Recurrence::rnn_step(const Side& side, Id a, const State& before, const std::string& at) {
-  if (before.h != kAbsent) {
-    const Id product = writer_.make(OpKind::MatMul, {before.h, side.recurrent}, at + "/product");
-    a = writer_.add(a, wide(product, at + "/wide"), at + "/sum");
-  }
-  return {activated(side.activations[0], a, at + "/h"), kAbsent};
-}
-
-// z = f(a_z + h·R_zᵀ), r = f(a_r + h·R_rᵀ), n = g(a_n + (r∘h)·R_nᵀ) or g(a_n + r∘(h·R_nᵀ + b)),
-// h' = (1-z)∘n + z∘h
-State Recurrence::gru_step(const Side& side, Id a, const State& before, const std::string& at) {
-  const bool starts = before.h == kAbsent;
-  const int64_t two = 2 * hidden_;
-  const int64_t all = 3 * hidden_;
-  Id gates = part(a, 1, 0, two, at + "/gates_x");
-  Id candidate = gate(a, 2, at + "/n_x");
-  const auto times = [&](Id h, int64_t from, int64_t to, const std::string& what) {
-    const std::string weights = fmt::format("{}_r{}_{}", side.prefix, from, to);
-    const Id r = part(side.recurrent, 1, from, to, weights);
-    return wide(writer_.make(OpKind::MatMul, {h, r}, at + what), at + what + "_wide");
-  };
-  Id late = side.late_bias;  // the candidate's part that is reset
-  if (!starts && resets_late_) {
-    const Id product = times(before.h, 0, all, "/product");
-    gates = writer_.add(gates, part(product, 1, 0, two, at + "/gates_h"), at + "/gates");
-    const Id of_state = gate(product, 2, at + "/n_h");
-    late = late == kAbsent ? of_state : writer_.add(of_state, late, at + "/n_late");
-  } else if (!starts) {
-    gates = writer_.add(gates, times(before.h, 0, two, "/product"), at + "/gates");
-  }
-  const Id z = activated(side.activations[0], gate(gates, 0, at + "/z_in"), at + "/z");
-  const Id r = activated(side.activations[0], gate(gates, 1, at + "/r_in"), at + "/r");
-  if (!starts && !resets_late_) {
-    const Id h = wide(before.h, at + "/wide_h");
-    const Id reset = writer_.cast(writer_.mul(r, h, at + "/reset"), type_, at + "/reset_narrow");
-    candidate = writer_.add(candidate, times(reset, two, all, "/candidate"), at + "/n_sum");
-  } else if (late != kAbsent) {
-    candidate = writer_.add(candidate, writer_.mul(r, late, at + "/reset"), at + "/n_sum");
-  }
-  const Id n = activated(side.activations[1], candidate, at + "/n");
-  const Id share = writer_.sub(number(1), z, at + "/share");
-  const Id fresh = writer_.mul(share, n, at + "/fresh");
-  if (starts) return {fresh, kAbsent};
-  const Id old = writer_.mul(z, wide(before.h, at + "/h_before"), at + "/old");
-  return {writer_.add(fresh, old, at + "/h"), kAbsent};
-}
-
-// i, o, f, g from a + h·Rᵀ, peepholes beside: c' = f∘c + i∘g, h' = o∘tanh(c')
-State Recurrence::lstm_step(const Side& side, Id a, const State& before, const std::string& at) {
-  if (before.h != kAbsent) {
-    const Id product = writer_.make(OpKind::MatMul, {before.h, side.recurrent}, at + "/product");
-    a = writer_.add(a, wide(product, at + "/wide"), at + "/gates");
-  }
-  const auto opened = [&](int64_t g, Id cell, const std::string& what) {
-    Id in = gate(a, g, what + "_in");
-    if (cell != kAbsent && !side.peepholes.empty()) {
-      const Id seen = writer_.mul(side.peepholes[as_size(g)], cell, what + "_seen");
-      in = writer_.add(in, seen, what + "_sum");
-    }
-    return activated(side.activations[0], in, what);
-  };
-  const Id i = opened(0, before.c, at + "/i");
-  const Id g = activated(side.activations[1], gate(a, 3, at + "/g_in"), at + "/g");
-  Id c = writer_.mul(i, g, at + "/fresh");
-  if (before.c != kAbsent) {
-    const bool coupled = writer_.node.integer("input_forget") != 0;
-    const Id f = coupled ? writer_.sub(number(1), i, at + "/f") : opened(2, before.c, at + "/f");
-    c = writer_.add(writer_.mul(f, before.c, at + "/old"), c, at + "/c");
-  }
-  const Id o = opened(1, c, at + "/o");
-  return {writer_.mul(o, activated(side.activations[2], c, at + "/bent"), at + "/h"), c};
-}
-
 // [B,H] each, as [T·B,H].
 Id Recurrence::stacked(std::vector<Id> parts, const std::string& what) {
   const int64_t first = 0;
@@ -571,8 +303,8 @@ Result<Outputs> Recurrence::run() {
   if (writer_.node.op == OpKind::LSTM) outputs.push_back(last_states(last_c, "y_c"));
   return outputs;
 }
-}  // namespace
 
+namespace rewrites {
 Result<Outputs> rnn(PrimitiveWriter& writer) {
   return Recurrence(writer, {1, {"Tanh"}, &Recurrence::rnn_step}).run();
 }
@@ -584,4 +316,5 @@ Result<Outputs> gru(PrimitiveWriter& writer) {
 Result<Outputs> lstm(PrimitiveWriter& writer) {
   return Recurrence(writer, {4, {"Sigmoid", "Tanh", "Tanh"}, &Recurrence::lstm_step}).run();
 }
-}  // namespace warploom::graph::rewrites
+}  // namespace rewrites
+}  // namespace warploom::graph

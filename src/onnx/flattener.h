@@ -1,7 +1,8 @@
 // The work of flatten.h: one node after another, put where the model says, under names that no
 // other tensor has. Private to the room.
 //
-//   flatten.cpp            functions, branches, and how a body is put
+//   flatten.cpp            branches, and how a body is put
+//   flatten_functions.cpp  calls of functions
 //   flatten_loops.cpp      Loop, Scan and SequenceMap, a body once for each step
 //   flatten_sequences.cpp  sequences and optionals, of which nothing is left but their tensors
 #pragma once
@@ -41,7 +42,9 @@ struct Renaming {
   std::string of(const std::string& name) const;
 };
 
+std::string plain_domain(const std::string& domain);
 std::string name_of(const onnx::NodeProto& node);
+void rename_node(onnx::NodeProto& node, const Renaming& how);
 const onnx::AttributeProto* attribute_of(const onnx::NodeProto& node, std::string_view name);
 int64_t integer_of(const onnx::NodeProto& node, std::string_view name, int64_t otherwise);
 std::vector<int64_t> integers_of(const onnx::NodeProto& node, std::string_view name);

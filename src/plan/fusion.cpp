@@ -18,6 +18,7 @@
 #include "graph/ranges.h"
 #include "plan/groups.h"
 #include "plan/limits.h"
+#include "plan/part.h"
 #include "plan/region.h"
 
 namespace warploom::plan {
@@ -30,6 +31,8 @@ using Nodes = Groups::Nodes;
 // Families are not asked about regions of several nodes that are larger, or read more tensors.
 constexpr size_t kMostNodes = 64;
 constexpr size_t kMostReads = 32;
+// Of so many parts of one tensor each is a place in its memory.
+constexpr size_t kManyParts = 8;
 
 // Whether groups may become one: what families say of the union, beside what they say of the parts.
 class Legality {
@@ -148,7 +151,11 @@ tl::unexpected<Error> not_covered(const Region& region, const Node& root) {
 class Fuser {
  public:
   Fuser(const Graph& graph, const Rank& rank, const Limits& limits)
-      : graph_(graph), limits_(limits), groups_(graph), legality_(graph, rank, limits) {}
+      : graph_(graph), limits_(limits), groups_(graph), legality_(graph, rank, limits) {
+    for (size_t t = 0; t < graph.tensors.size(); ++t)
+      ids_.emplace(graph.tensors[t].name, static_cast<TensorId>(t));
+    find_places();
+  }
 
   Result<Partition> run() {
     take_everything();
@@ -174,7 +181,9 @@ class Fuser {
   // Makes `from` part of each of `takers`, if all of the unions are allowed.
   bool take(const Nodes& from, const Nodes& takers) {
     const auto allowed = [&](int taker) { return legality_.allows(groups_, from, taker); };
-    if (takers.empty() || !std::ranges::all_of(takers, allowed)) return false;
+    const auto is_place = [&](int root) { return places_.contains(root); };
+    if (takers.empty() || std::ranges::any_of(takers, is_place)) return false;
+    if (!std::ranges::all_of(takers, allowed)) return false;
     groups_.merge(from, takers);
     return true;
   }
@@ -185,7 +194,7 @@ class Fuser {
     bool changed = false;
     for (auto group = groups_.all().begin(); group != groups_.all().end();) {
       const auto& [root, nodes] = *group++;
-      if (groups_.is_output(root)) continue;
+      if (groups_.is_output(root) || places_.contains(root)) continue;
       if (groups_.every_node_is(nodes, {OpClass::view}) != views) continue;
       const Nodes readers = groups_.readers_of(root);
       if (readers.size() == 1 || groups_.is_free(root)) changed |= take({root}, readers);
@@ -196,7 +205,8 @@ class Fuser {
   // All that a group alone reads, at once: two operands may make sense only together.
   bool take_together() {
     for (const auto& [into, nodes] : groups_.all()) {
-      const Nodes from = groups_.read_by_alone(into);
+      Nodes from = groups_.read_by_alone(into);
+      std::erase_if(from, [&](int root) { return places_.contains(root); });
       if (from.size() > 1 && take(from, {into})) return true;
     }
     return false;
@@ -212,7 +222,7 @@ class Fuser {
       const TensorId stored = groups_.stored(root);
       if (graph::element_count(graph_.tensor(stored).shape) == 0) continue;  // nothing to do
       Region region = region_of(graph_, nodes, {stored});
-      region.alias = is_alias(region, root, out.storage);
+      region.alias = is_alias(region, root, out);
       if (!region.alias && !legality_.rank_of(region))
         return not_covered(region, groups_.node(root));
       add_ranges(region, ranges);
@@ -226,27 +236,52 @@ class Fuser {
     return out;
   }
 
-  // Views of something stored are that; those that are outputs give their memory to what they view,
-  // where it has none of its own.
-  bool is_alias(const Region& region, int root, std::map<std::string, std::string>& storage) const {
+  // Views of something stored are that, and parts of it that lie in one piece; those that are
+  // outputs give their memory to what they view, where it has none of its own.
+  bool is_alias(const Region& region, int root, Partition& out) const {
     if (region.graph.inputs.empty()) return false;
-    if (!groups_.every_node_is(groups_.nodes_of(root), {OpClass::view})) return false;
-    const std::string from = storage.at(region.tensors[region.graph.inputs[0]]);
-    const TensorId source = *graph_.tensor_named(from);
+    const auto place = places_.find(root);
+    const bool is_view = groups_.every_node_is(groups_.nodes_of(root), {OpClass::view});
+    if (!is_view && place == places_.end()) return false;
+    const std::string& viewed = region.tensors[region.graph.inputs[0]];
+    const std::string from = out.storage.at(viewed);
+    const TensorId source = ids_.at(from);
     const std::string& name = graph_.tensor(groups_.stored(root)).name;
-    const bool output = groups_.is_output(root);
-    if (output && (!groups_.is_made(source) || contains(graph_.outputs, source))) return false;
-    for (auto& [tensor, memory] : storage) {
-      if (output && memory == from) memory = name;
-      if (!output && tensor == name) memory = from;
+    const auto within = out.offsets.find(viewed);
+    if (!groups_.is_output(root)) {
+      const int64_t begin = within == out.offsets.end() ? 0 : within->second;
+      const int64_t bytes = begin + (is_view ? 0 : place->second);
+      if (bytes != 0) out.offsets[name] = bytes;
+      out.storage[name] = from;
+      return true;
     }
+    if (within != out.offsets.end()) return false;
+    if (!groups_.is_made(source) || contains(graph_.outputs, source)) return false;
+    for (auto& [tensor, memory] : out.storage)
+      if (memory == from) memory = name;
     return true;
+  }
+
+  // Parts of what a node makes that lie in one piece of its memory, as the steps of a sequence do:
+  // where there are many, they are left where they are, and what reads them is the same for each.
+  void find_places() {
+    std::map<TensorId, std::map<int, int64_t>> parts;  // bytes, by nodes, by what they are of
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (!only_moves(graph::class_of(node.op)) || groups_.is_output(as_int(n))) continue;
+      const auto begin = begin_of_part(graph_, node);
+      if (begin && groups_.is_made(node.inputs[0])) parts[node.inputs[0]][as_int(n)] = *begin;
+    }
+    for (const auto& [of, nodes] : parts)
+      if (nodes.size() >= kManyParts) places_.insert(nodes.begin(), nodes.end());
   }
 
   const Graph& graph_;
   const Limits& limits_;
   Groups groups_;
   Legality legality_;
+  std::map<std::string, TensorId> ids_;  // by name
+  std::map<int, int64_t> places_;        // nodes whose results stay where they are, by their roots
 };
 }  // namespace
 

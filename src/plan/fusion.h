@@ -31,6 +31,8 @@ struct Partition {
   std::vector<Region> regions;  // in an order in which they can run
   // The tensor in whose memory a region's lies: its own, or what it views.
   std::map<std::string, std::string> storage;
+  // Of those that are a part of another's memory: where it begins there, in bytes.
+  std::map<std::string, int64_t> offsets = {};
   // Whether the only region is the graph itself, to the last constant.
   bool trivial(const graph::Graph& whole) const;
 };

@@ -203,7 +203,7 @@ Result<Call> Executor::bound(const std::shared_ptr<const LaunchList>& list,
       const auto found = buffers.find(argument.buffer);
       if (found == buffers.end()) return unbound(argument.buffer);
       const Buffer& buffer = found->second;
-      addresses.push_back(buffer.address());
+      addresses.push_back(static_cast<char*>(buffer.address()) + argument.offset);
       if (argument.zeroed) calls.push_back([this, buffer] { return fill(buffer, 0); });
     }
     WARPLOOM_TRY(calls.emplace_back(), kernels[number](addresses));

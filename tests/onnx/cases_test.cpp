@@ -72,6 +72,9 @@ Allowed allowed_in(const fs::path& folder) {
   return allowed;
 }
 
+// Operators whose result has a size that numbers say.
+constexpr std::array<std::string_view, 4> kSized = {"Resize", "Upsample", "Range", "OneHot"};
+
 // What the model leaves open and the case decides, lists of axes and the like, becomes part of the
 // model.
 void settle_lists(onnx::ModelProto& model, const fs::path& data) {
@@ -79,7 +82,8 @@ void settle_lists(onnx::ModelProto& model, const fs::path& data) {
     const auto& type = model.graph().input(i).type().tensor_type();
     const bool integers = type.elem_type() == onnx::TensorProto::INT64 ||
                           type.elem_type() == onnx::TensorProto::INT32;
-    const bool scales = model.graph().node(0).op_type() == "Resize" && i > 0;
+    const std::string& op = model.graph().node(0).op_type();
+    const bool scales = contains(kSized, op) && (i > 0 || op == "Range");
     if (!(integers || scales) || type.shape().dim_size() > 1) continue;
     onnx::TensorProto value;
     if (const auto bytes = read_file(data / fmt::format("input_{}.pb", i));

@@ -140,6 +140,7 @@ Answer show_regions(const Flags& flags, const Shown& shown) {
     std::string memory = region.alias ? shown.partition.storage.at(stored) : "";
     if (offset != shown.partition.offsets.end())
       memory += fmt::format(", from byte {}", offset->second);
+    if (memory == stored) memory = "what it joins";
     row["lies_in"] = memory;
     row["families"] = shown.families_of(region);
     row["constants"] = region.constants;

@@ -211,10 +211,11 @@ class Check {
     const auto buffer = buffers_.find(arg.buffer);
     if (buffer == buffers_.end())
       return unfit(place + ".buffer", "the name of an input, output or workspace", arg.buffer);
-    const int64_t last = std::max<int64_t>(0, buffer->second - 1);
-    const bool whole = arg.zeroed || !arg.prepacked.empty();
-    WARPLOOM_CHECK(within(place + ".offset", arg.offset, {0, whole ? 0 : last}));
-    const int64_t bytes = buffer->second - arg.offset;
+    const bool is_part = arg.offset != 0 || arg.bytes != 0;
+    const Range within_buffer = {0, is_part && arg.prepacked.empty() ? buffer->second : 0};
+    WARPLOOM_CHECK(within(place + ".offset", arg.offset, within_buffer));
+    const int64_t bytes = arg.bytes != 0 ? arg.bytes : buffer->second - arg.offset;
+    WARPLOOM_CHECK(within(place + ".bytes", bytes, {0, buffer->second - arg.offset}));
     WARPLOOM_CHECK(packed(place + ".packed", arg, bytes));
     if (!arg.tensor_map) return ok();
     if (!gpu_) return unfit(place + ".tensor_map", "none on a CPU", "one");

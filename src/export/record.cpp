@@ -157,9 +157,9 @@ class Recorder {
     row["index"] = index;
     row["address"] = place.address;
     if (argument.offset != 0)
-      row["address"] = fmt::format("static_cast<{}>(static_cast<void*>({})) + {}", "char*",
-                                   place.address, argument.offset);
-    row["bytes"] = place.bytes - argument.offset;
+      row["address"] = fmt::format("static_cast<char*>(static_cast<void*>({})) + {}", place.address,
+                                   argument.offset);
+    row["bytes"] = argument.bytes != 0 ? argument.bytes : place.bytes - argument.offset;
     if (!argument.tensor_map) return;
     record_["maps"] = true;
     const int64_t swizzle = argument.map.swizzle_bytes;

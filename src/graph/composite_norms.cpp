@@ -83,25 +83,51 @@ Result<Outputs> rms_norm(PrimitiveWriter& writer) {
   return Outputs{scaled(writer, normal, scale, kAbsent)};
 }
 
+namespace {
+struct ChannelStatistics {
+  Id mean;
+  Id variance;
+};
+
+// Of what is normalized, [C] each.
+ChannelStatistics statistics_of(PrimitiveWriter& writer, Id x) {
+  const size_t rank = writer.rank(x);
+  const List others = chained({0}, span(2, rank));
+  const Id mean = writer.mean(x, others, "mean", 0);
+  const Id centred = writer.sub(x, writer.along_channels(mean, rank, "means"), "centred");
+  const Id square = writer.mul(centred, centred, "square");
+  return {mean, writer.mean(square, others, "variance", 0)};
+}
+
+// A running statistic, input i, after this one.
+Id moved_on(PrimitiveWriter& writer, size_t i, Id before, Id now) {
+  const double momentum = writer.node.real("momentum");
+  const Id old = writer.mul(before, writer.scalar(momentum, before, "kept"), "old");
+  const Id fresh = writer.mul(now, writer.scalar(1 - momentum, now, "added"), "fresh");
+  return writer.cast(writer.add(old, fresh, "running"), writer.in(i).dtype, "moved_on");
+}
+}  // namespace
+
 // x·a + b: with constant statistics a and b are constants.
 Result<Outputs> batch_norm(PrimitiveWriter& writer) {
-  if (writer.node.integer("training_mode") != 0) {
-    const char* const message = "BatchNormalization in training mode is not supported";
-    return writer.error(kAttribute, message, "training_mode 0", "1", "export for inference");
-  }
   WARPLOOM_CHECK(check_channel_norm(writer));
   const Id x = writer.wide(0);
   const Id scale = writer.wide(1);
   const Id bias = writer.wide(2);
-  const Id mean = writer.wide(3);
-  const Id variance = writer.wide(4);
+  const bool trains = writer.node.integer("training_mode") != 0;
+  const ChannelStatistics given = {writer.wide(3), writer.wide(4)};
+  const ChannelStatistics used = trains ? statistics_of(writer, x) : given;
+  const auto& [mean, variance] = used;
   const Id inverse = writer.inverse_root(variance, writer.node.real("epsilon"));
   const Id a = writer.mul(scale, inverse, "a");
   const Id b = writer.sub(bias, writer.mul(mean, a, "mean_a"), "b");
   const size_t rank = writer.rank(x);
   const Id b_channels = writer.along_channels(b, rank, "b_channels");
   const Id a_channels = writer.along_channels(a, rank, "a_channels");
-  return Outputs{scaled(writer, x, a_channels, b_channels)};
+  const Id y = scaled(writer, x, a_channels, b_channels);
+  if (!trains) return Outputs{y};
+  return Outputs{y, moved_on(writer, 3, given.mean, mean),
+                 moved_on(writer, 4, given.variance, variance)};
 }
 
 // By groups of channels; an instance's are of one channel each.

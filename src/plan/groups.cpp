@@ -60,6 +60,13 @@ Groups::Nodes Groups::readers_of(int root) const {
   return readers;
 }
 
+Groups::Nodes Groups::read_by(int into) const {
+  Nodes from;
+  for (const TensorId id : inputs_of(graph_, nodes_of(into)))
+    if (const auto maker = maker_.find(id); maker != maker_.end()) from.insert(maker->second);
+  return from;
+}
+
 Groups::Nodes Groups::read_by_alone(int into) const {
   Nodes from;
   for (const TensorId id : inputs_of(graph_, nodes_of(into))) {

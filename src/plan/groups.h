@@ -41,6 +41,8 @@ class Groups {
   bool is_multiplied(int root, const Nodes& nodes) const;
   // The groups that read what `root` stores. Whoever computes it again does not read it.
   Nodes readers_of(int root) const;
+  // The roots of what `into` reads.
+  Nodes read_by(int into) const;
   // The roots of what `into` alone reads, but for the graph's outputs.
   Nodes read_by_alone(int into) const;
 

@@ -44,7 +44,8 @@ class Linker {
       for (Argument& argument : kernel.args) {
         const Memory& memory = buffers.at(argument.buffer);
         argument.buffer = memory.buffer;
-        argument.offset += memory.offset;
+        argument.offset = memory.offset;
+        argument.bytes = memory.bytes;
       }
       out_.kernels.push_back(std::move(kernel));
     }
@@ -55,7 +56,8 @@ class Linker {
  private:
   struct Memory {
     std::string buffer;
-    int64_t offset = 0;  // bytes
+    int64_t offset = 0;
+    int64_t bytes = 0;  // of a part; else 0
   };
 
   void add(std::vector<BufferSpec>& to, BufferSpec spec) {
@@ -69,8 +71,10 @@ class Linker {
     for (size_t t = 0; t < region.tensors.size(); ++t) {
       const std::string& own = region.graph.tensors[t].name;
       const std::string& memory = partition_.storage.at(region.tensors[t]);
+      buffers[own] = {memory};
       const auto offset = partition_.offsets.find(region.tensors[t]);
-      buffers[own] = {memory, offset == partition_.offsets.end() ? 0 : offset->second};
+      if (offset != partition_.offsets.end())
+        buffers[own] = {memory, offset->second, graph::byte_count(region.graph.tensors[t])};
       const auto& tensor = whole_.tensor(ids_.at(memory));
       const bool is_input = contains(list.inputs, own, &BufferSpec::name);
       const bool is_output = contains(region.graph.outputs, static_cast<TensorId>(t));

@@ -1,8 +1,10 @@
 #include "plan/part.h"
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "codegen/memory_plan.h"
 #include "graph/graph.h"
@@ -34,7 +36,7 @@ std::optional<std::vector<Cut>> cuts_of(const Graph& graph, const Node& node) {
       continue;
     }
     if (is_whole || source.step != 1) return std::nullopt;
-    cuts.push_back({source.begin, out[static_cast<size_t>(source.axis)]});
+    cuts.push_back({source.begin, out[as_size(source.axis)]});
   }
   return cuts;
 }
@@ -57,5 +59,16 @@ std::optional<int64_t> begin_of_part(const Graph& graph, const Node& node) {
   }
   const int64_t bytes = begin * bytes_of(from.dtype);
   return bytes % kWorkspaceAlignment == 0 ? std::optional(bytes) : std::nullopt;
+}
+
+bool lies_in_pieces(const Graph& graph, const Node& concat) {
+  const auto& shape = graph.tensor(concat.outputs[0]).shape;
+  const size_t axis = graph::NodeContext{graph, concat}.axis(shape.size());
+  const auto is_one = [](int64_t size) { return size == 1; };
+  if (!std::ranges::all_of(shape.begin(), shape.begin() + as_int64(axis), is_one)) return false;
+  return std::ranges::all_of(concat.inputs, [&](graph::TensorId id) {
+    const int64_t bytes = graph::byte_count(graph.tensor(id));
+    return bytes > 0 && bytes % kWorkspaceAlignment == 0;
+  });
 }
 }  // namespace warploom::plan

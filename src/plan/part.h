@@ -11,4 +11,7 @@ namespace warploom::plan {
 // Where it begins, in bytes; nothing where it is not in one piece, or not where memory that kernels
 // load from may begin.
 std::optional<int64_t> begin_of_part(const graph::Graph& graph, const graph::Node& node);
+
+// Whether what a Concat joins lies in the result in one piece each, where memory may begin.
+bool lies_in_pieces(const graph::Graph& graph, const graph::Node& concat);
 }  // namespace warploom::plan

@@ -100,7 +100,9 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
     Space& space = spaces.at(arg.buffer);
     pointers[i] = space.bytes.data() + arg.offset;
     if (arg.zeroed) {
-      std::ranges::fill(space.bytes, std::byte{0});
+      const int64_t rest = std::ssize(space.bytes) - arg.offset;
+      const auto begin = space.bytes.begin() + arg.offset;
+      std::fill_n(begin, arg.bytes != 0 ? arg.bytes : rest, std::byte{0});
       space.initialised = true;
     }
     args[i] = &pointers[i];

@@ -72,8 +72,9 @@ Allowed allowed_in(const fs::path& folder) {
   return allowed;
 }
 
-// Operators whose result has a size that numbers say.
-constexpr std::array<std::string_view, 4> kSized = {"Resize", "Upsample", "Range", "OneHot"};
+// Operators of which numbers say what they do: the size of a result, whether anything is dropped.
+constexpr std::array<std::string_view, 5> kSized = {"Resize", "Upsample", "Range", "OneHot",
+                                                    "Dropout"};
 
 // What the model leaves open and the case decides, lists of axes and the like, becomes part of the
 // model.

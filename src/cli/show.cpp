@@ -138,7 +138,7 @@ Answer show_regions(const Flags& flags, const Shown& shown) {
     row["output"] = stored;
     const auto offset = shown.partition.offsets.find(stored);
     std::string memory = region.alias ? shown.partition.storage.at(stored) : "";
-    if (offset != shown.partition.offsets.end())
+    if (region.alias && offset != shown.partition.offsets.end())
       memory += fmt::format(", from byte {}", offset->second);
     if (memory == stored) memory = "what it joins";
     row["lies_in"] = memory;

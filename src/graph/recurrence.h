@@ -29,6 +29,7 @@ constexpr size_t kState = 5;
 constexpr size_t kCell = 6;
 constexpr size_t kPeepholes = 7;
 
+// An activation by its name in ONNX, with the defaults of its parameters.
 struct ActivationRow {
   std::string_view name;
   OpKind op;
@@ -36,7 +37,7 @@ struct ActivationRow {
   std::optional<double> beta;
 };
 
-// What a step does beside its products.
+// An activation with its parameters.
 struct Activation {
   const ActivationRow* row = nullptr;
   double alpha = 0;
@@ -54,6 +55,7 @@ struct Side {
   std::span<const Activation> activations = {};
 };
 
+// What one step leaves to the next.
 struct State {
   Id h = kAbsent;  // kAbsent: zeros
   Id c = kAbsent;
@@ -61,12 +63,14 @@ struct State {
 
 class Recurrence;
 
+// What tells RNN, GRU and LSTM from one another.
 struct CellKind {
   int64_t gates;
   std::vector<std::string_view> activations;
   State (Recurrence::*step)(const Side& side, Id a, const State& before, const std::string& at);
 };
 
+// A recurrence while it is written.
 class Recurrence {
  public:
   Recurrence(PrimitiveWriter& writer, CellKind kind)

@@ -24,6 +24,7 @@ namespace warploom::onnx_import {
 using Names = std::map<std::string, std::string>;
 using Texts = std::vector<std::string>;
 
+// What a function of the model is found by.
 struct FunctionKey {
   std::string domain;
   std::string name;
@@ -49,6 +50,7 @@ const onnx::AttributeProto* attribute_of(const onnx::NodeProto& node, std::strin
 int64_t integer_of(const onnx::NodeProto& node, std::string_view name, int64_t otherwise);
 std::vector<int64_t> integers_of(const onnx::NodeProto& node, std::string_view name);
 
+// A model while it becomes a list of plain nodes.
 class Flattener {
  public:
   Flattener(const onnx::ModelProto& model, int64_t opset, const Source& source, FlatModel& flat,

@@ -122,6 +122,7 @@ class Rewriting {
   const std::function<std::string(const std::string&)>& fresh_;
 };
 
+// How a form that an operator had until some operator set is written in the present one.
 struct Change {
   std::string_view op;
   int64_t until;  // the last operator set that has the form

@@ -224,8 +224,6 @@ TEST(Refused, NormalizationsThatDoNotFit) {
             ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(OpKind::RMSNormalization, {x, {2, 4}}), ErrorCode::kOnnxShape);
   EXPECT_EQ(code(OpKind::BatchNormalization, {x, {6}, {6}, {6}, {4}}), ErrorCode::kOnnxShape);
-  EXPECT_EQ(code(OpKind::BatchNormalization, {x, {6}, {6}, {6}, {6}}, {{"training_mode", I{1}}}),
-            ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(OpKind::InstanceNormalization, {x, {4}, {6}}), ErrorCode::kOnnxShape);
   EXPECT_EQ(code(OpKind::InstanceNormalization, {{6}, {6}, {6}}), ErrorCode::kOnnxShape);
   EXPECT_EQ(code(OpKind::GroupNormalization, {x, {6}, {6}}), ErrorCode::kOnnxAttribute)

@@ -208,8 +208,7 @@ class Fuser {
       open(reader);
     for (const int source : groups_.read_by(root)) {
       open(source);
-      const Nodes readers = groups_.readers_of(source);
-      if (readers.size() == 1) open(*readers.begin());
+      if (const auto only = groups_.only_reader_of(source)) open(*only);
     }
   }
 

@@ -136,7 +136,12 @@ Answer show_regions(const Flags& flags, const Shown& shown) {
     row["number"] = regions.size() + 1;
     row["name"] = region.graph.name;
     row["output"] = stored;
-    row["lies_in"] = region.alias ? shown.partition.storage.at(stored) : "";
+    const auto offset = shown.partition.offsets.find(stored);
+    std::string memory = region.alias ? shown.partition.storage.at(stored) : "";
+    if (region.alias && offset != shown.partition.offsets.end())
+      memory += fmt::format(", from byte {}", offset->second);
+    if (memory == stored) memory = "what it joins";
+    row["lies_in"] = memory;
     row["families"] = shown.families_of(region);
     row["constants"] = region.constants;
     row["graph"] = to_text(region.graph);

@@ -211,10 +211,15 @@ class Check {
     const auto buffer = buffers_.find(arg.buffer);
     if (buffer == buffers_.end())
       return unfit(place + ".buffer", "the name of an input, output or workspace", arg.buffer);
-    WARPLOOM_CHECK(packed(place + ".packed", arg, buffer->second));
+    const bool is_part = arg.offset != 0 || arg.bytes != 0;
+    const Range within_buffer = {0, is_part && arg.prepacked.empty() ? buffer->second : 0};
+    WARPLOOM_CHECK(within(place + ".offset", arg.offset, within_buffer));
+    const int64_t bytes = arg.bytes != 0 ? arg.bytes : buffer->second - arg.offset;
+    WARPLOOM_CHECK(within(place + ".bytes", bytes, {0, buffer->second - arg.offset}));
+    WARPLOOM_CHECK(packed(place + ".packed", arg, bytes));
     if (!arg.tensor_map) return ok();
     if (!gpu_) return unfit(place + ".tensor_map", "none on a CPU", "one");
-    return tensor_map(place + ".tensor_map", arg.map, buffer->second);
+    return tensor_map(place + ".tensor_map", arg.map, bytes);
   }
 
   // Where its digits lead stays within the buffer.

@@ -51,6 +51,8 @@ static void from_json(const json& pair, MemoryMode& mode) {
 
 static void to_json(json& out, const Argument& arg) {
   out = {{"buffer", arg.buffer}};
+  if (arg.offset != 0) out["offset"] = arg.offset;
+  if (arg.bytes != 0) out["bytes"] = arg.bytes;
   if (arg.tensor_map) out["tensor_map"] = arg.map;
   if (arg.zeroed) out["zeroed"] = true;
   if (arg.atomic) out["atomic"] = true;
@@ -61,6 +63,8 @@ static void to_json(json& out, const Argument& arg) {
 static void from_json(const json& row, Argument& arg) {
   arg = {};
   row.at("buffer").get_to(arg.buffer);
+  arg.offset = row.value("offset", arg.offset);
+  arg.bytes = row.value("bytes", arg.bytes);
   arg.tensor_map = row.contains("tensor_map");
   arg.zeroed = row.value("zeroed", false);
   arg.atomic = row.value("atomic", false);

@@ -31,7 +31,11 @@ struct TensorMapSpec {
 };
 
 struct Argument {
-  std::string buffer;       // which buffer
+  std::string buffer;  // which buffer
+  // The part of it that the kernel's tensor is, in bytes: a step of a sequence. 0 bytes: all from
+  // `offset` on.
+  int64_t offset = 0;
+  int64_t bytes = 0;
   bool tensor_map = false;  // passed as a tensor map over the buffer instead of its address
   TensorMapSpec map;
   bool zeroed = false;  // the buffer is filled with zeros before the launch

@@ -156,7 +156,10 @@ class Recorder {
     const Place& place = places_.at(argument.buffer);
     row["index"] = index;
     row["address"] = place.address;
-    row["bytes"] = place.bytes;
+    if (argument.offset != 0)
+      row["address"] = fmt::format("static_cast<char*>(static_cast<void*>({})) + {}", place.address,
+                                   argument.offset);
+    row["bytes"] = argument.bytes != 0 ? argument.bytes : place.bytes - argument.offset;
     if (!argument.tensor_map) return;
     record_["maps"] = true;
     const int64_t swizzle = argument.map.swizzle_bytes;

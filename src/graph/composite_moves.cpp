@@ -230,7 +230,8 @@ Result<Outputs> pad(PrimitiveWriter& writer) {
 Result<Outputs> dropout(PrimitiveWriter& writer) {  // nothing is dropped
   const Id x = writer.raw(0);
   WARPLOOM_CHECK(check_number(writer, 0, true));
-  if (writer.has(2)) {
+  const bool never = writer.has(1) && constant_scalar(writer.graph, writer.raw(1)) == 0.0;
+  if (writer.has(2) && !never) {
     const auto training = constant_integers(writer.graph, writer.raw(2));
     const bool infers = training && training->size() == 1 && training->front() == 0;
     if (!infers) {

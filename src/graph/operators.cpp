@@ -231,6 +231,13 @@ const AttributeGroup kAttributes[] = {
     {{CenterCropPad}, {known("axes", integers)}},
     {{SwiGLU}, {known("alpha", 1.0)}},
     {{QuickGelu}, {known("alpha", as_double(1.702f))}},
+    {{RNN, GRU, LSTM},
+     {known("activations", texts), known("activation_alpha", reals),
+      known("activation_beta", reals), known("clip", real), known("hidden_size", integer),
+      one_of({"forward", "reverse", "bidirectional"}, known("direction", "forward")),
+      one_of({I{0}, I{1}}, known("layout", I{0}, 14))}},
+    {{GRU}, {known("linear_before_reset", I{0})}},
+    {{LSTM}, {known("input_forget", I{0})}},
     {{OpKind::Shape}, {known("start", I{0}, 15), known("end", integer, 15)}},
 };
 }  // namespace

@@ -17,7 +17,7 @@
 #include "loopnest/loop_nest.h"
 
 namespace warploom::loopnest {
-using graph::AxisSource;
+using graph::AxisSource, graph::AxisSources;
 using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId;
 using graph::kAbsent;
 using graph::Tensor;
@@ -170,10 +170,15 @@ std::optional<Coordinates> GraphReader::source_of(const Node& node, size_t i, co
                                                   const Combined& combined) const {
   const auto rule = axis_sources(graph_, node, i);
   if (!rule) return std::nullopt;
-  const Shape& shape = input(node, i).shape;
+  return read_by(*rule, input(node, i).shape, at, combined);
+}
+
+std::optional<Coordinates> GraphReader::read_by(const AxisSources& rule, const Shape& shape,
+                                                const Coordinates& at,
+                                                const Combined& combined) const {
   Coordinates out(shape.size());
   for (size_t d = 0; d < shape.size(); ++d) {
-    const AxisSource& from = (*rule)[d];
+    const AxisSource& from = rule[d];
     const bool whole = from.axis == AxisSource::kWhole;
     const bool moves = whole || from.taps > 1;
     if (whole && shape[d] == 1) continue;

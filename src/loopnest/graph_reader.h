@@ -63,6 +63,8 @@ class GraphReader {
   using Combined = std::function<Affine(size_t dim, int64_t size)>;
   std::optional<Coordinates> source_of(const graph::Node& node, size_t i, const Coordinates& at,
                                        const Combined& combined = {}) const;
+  std::optional<Coordinates> read_by(const graph::AxisSources& rule, const graph::Shape& shape,
+                                     const Coordinates& at, const Combined& combined = {}) const;
 
   Affine new_axis(int64_t size);
   Access access(graph::TensorId id, const Coordinates& at) const;

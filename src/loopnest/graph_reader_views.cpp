@@ -125,9 +125,12 @@ GraphReader::MaybeValue GraphReader::read_pad(const Node& node, const Coordinate
 
 // The sum of the pieces that may be meant, each 0 outside itself.
 GraphReader::MaybeValue GraphReader::read_concat(const Node& node, const Coordinates& at) {
+  const auto rule = graph::operator_of(node.op).rule({graph_, node});
+  if (!rule) return std::nullopt;
   MaybeValue sum;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const auto from = source_of(node, i, at);
+    const auto from = read_by(*rule->reads[i], input(node, i).shape, at);
+    if (!from) return std::nullopt;
     if (lies_apart(node.inputs[i], *from)) continue;
     const MaybeValue piece = read_padded(node.inputs[i], *from, 0);
     if (!piece) return std::nullopt;

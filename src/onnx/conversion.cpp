@@ -10,8 +10,9 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
-#include <map>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,113 +20,13 @@
 #include "base/error.h"
 #include "onnx/flatten.h"
 #include "onnx/model.h"
+#include "onnx/rewriting.h"
 
 namespace warploom::onnx_import {
 namespace {
-using onnx::AttributeProto;
 using onnx::NodeProto;
 
 constexpr int64_t kPresent = 13;  // the operator set that converted nodes are of
-constexpr int64_t kHelper = 21;   // and the nodes put beside them
-
-class Rewriting {
- public:
-  Rewriting(NodeProto of, const std::function<std::string(const std::string&)>& fresh,
-            std::string where)
-      : node(std::move(of)), place(std::move(where)), fresh_(fresh) {}
-
-  NodeProto node;
-  std::string place;
-  std::vector<VersionedNode> before;
-  std::vector<VersionedNode> behind;
-
-  // The attribute, which the node then lacks.
-  std::optional<onnx::AttributeProto> take(std::string_view name) {
-    for (int i = 0; i < node.attribute_size(); ++i) {
-      if (node.attribute(i).name() != name) continue;
-      onnx::AttributeProto taken = node.attribute(i);
-      node.mutable_attribute()->DeleteSubrange(i, 1);
-      return taken;
-    }
-    return std::nullopt;
-  }
-
-  // Input i, where the node has none of it yet: those before it are left out.
-  void set_input(int i, const std::string& name) {
-    while (node.input_size() <= i)
-      node.add_input();
-    node.set_input(i, name);
-  }
-
-  std::string name(const std::string& what) const {
-    const bool named = node.output_size() > 0 && !node.output(0).empty();
-    return fresh_((named ? node.output(0) : node.op_type()) + "/" + what);
-  }
-
-  // A node before this one; the name of what it makes.
-  std::string make(std::string_view op, const std::vector<std::string>& inputs,
-                   const std::string& what,
-                   const std::vector<onnx::AttributeProto>& attributes = {}) {
-    NodeProto made = node_of(op, inputs, name(what), attributes);
-    before.push_back({made, kHelper});
-    return made.output(0);
-  }
-
-  // An attribute's numbers as a constant: i64 or f32.
-  std::string constant(onnx::AttributeProto numbers, const std::string& what) {
-    using Kind = onnx::AttributeProto;
-    static const std::map<int, std::string> kForms = {{Kind::FLOAT, "value_float"},
-                                                      {Kind::FLOATS, "value_floats"},
-                                                      {Kind::INT, "value_int"},
-                                                      {Kind::INTS, "value_ints"}};
-    const auto form = kForms.find(numbers.type());
-    numbers.set_name(form == kForms.end() ? "value" : form->second);
-    return make("Constant", {}, what, {numbers});
-  }
-
-  // A node behind this one, which makes this one's first output out of what this one then makes.
-  void finish(std::string_view op, const std::vector<std::string>& more_inputs) {
-    const std::string output = node.output(0);
-    const std::string inner = name("inner");
-    node.set_output(0, inner);
-    std::vector<std::string> inputs = {inner};
-    inputs.insert(inputs.end(), more_inputs.begin(), more_inputs.end());
-    behind.push_back({node_of(op, inputs, output, {}), kHelper});
-  }
-
- private:
-  static NodeProto node_of(std::string_view op, const std::vector<std::string>& inputs,
-                           const std::string& output,
-                           const std::vector<AttributeProto>& attributes) {
-    NodeProto made;
-    made.set_op_type(std::string(op));
-    made.set_name(output);
-    for (const std::string& input : inputs)
-      made.add_input(input);
-    made.add_output(output);
-    for (const auto& attribute : attributes)
-      *made.add_attribute() = attribute;
-    return made;
-  }
-
-  const std::function<std::string(const std::string&)>& fresh_;
-};
-
-AttributeProto integer(const std::string& name, int64_t value) {
-  AttributeProto attribute;
-  attribute.set_name(name);
-  attribute.set_type(AttributeProto::INT);
-  attribute.set_i(value);
-  return attribute;
-}
-
-AttributeProto text(const std::string& name, const std::string& value) {
-  AttributeProto attribute;
-  attribute.set_name(name);
-  attribute.set_type(AttributeProto::STRING);
-  attribute.set_s(value);
-  return attribute;
-}
 
 // All from `axis` on, which is 1 where nothing is said, is one row.
 Status flatten_rows(Rewriting& rewriting) {
@@ -134,9 +35,9 @@ Status flatten_rows(Rewriting& rewriting) {
     return ok();  // refused by and by
   const std::string x = rewriting.node.input(0);
   const int64_t first = axis ? axis->i() : 1;
-  *rewriting.node.add_attribute() = integer("axis", -1);
+  *rewriting.node.add_attribute() = integer_attribute("axis", -1);
   if (first == -1) return ok();
-  const std::vector attributes = {integer("axis", first)};
+  const std::vector attributes = {integer_attribute("axis", first)};
   const std::string rows = rewriting.make("Flatten", {x}, "rows", attributes);
   rewriting.node.set_input(0, rows);
   const std::string shape = rewriting.make("Shape", {x}, "shape");
@@ -201,17 +102,50 @@ Status sizes_as_resize(Rewriting& rewriting) {
   }
   if (rewriting.node.input_size() > 1)
     rewriting.node.set_input(1, "");  // a region, which there was none of
-  *rewriting.node.add_attribute() = text("coordinate_transformation_mode", "asymmetric");
-  *rewriting.node.add_attribute() = text("nearest_mode", "floor");
+  *rewriting.node.add_attribute() = text_attribute("coordinate_transformation_mode", "asymmetric");
+  *rewriting.node.add_attribute() = text_attribute("nearest_mode", "floor");
   return ok();
 }
 
+// With statistics of its own for each element of an input: arithmetic of a few operators.
 Status spatial_statistics(Rewriting& rewriting) {
   const auto spatial = rewriting.take("spatial");
-  if (!spatial || spatial->i() != 0) return ok();
-  return fail({ErrorCode::kOnnxAttribute,
-               "a BatchNormalization with statistics of its own for each element is not supported",
-               rewriting.place, "spatial=1", "spatial=0", "write it as Sub, Div, Mul and Add"});
+  NodeProto& node = rewriting.node;
+  if (!spatial || spatial->i() != 0 || node.input_size() != 5) return ok();
+  auto epsilon = rewriting.take("epsilon");
+  if (!epsilon) {
+    epsilon.emplace();
+    epsilon->set_type(onnx::AttributeProto::FLOAT);
+    epsilon->set_f(1e-5F);
+  }
+  const std::string& x = node.input(0);
+  const std::string number = rewriting.constant(*epsilon, "number");
+  const std::string small = rewriting.make("CastLike", {number, x}, "epsilon");
+  const std::string apart = rewriting.make("Sub", {x, node.input(3)}, "apart");
+  const std::string moved = rewriting.make("Add", {node.input(4), small}, "moved");
+  const std::string deviation = rewriting.make("Sqrt", {moved}, "deviation");
+  const std::string normal = rewriting.make("Div", {apart, deviation}, "normal");
+  const std::string scaled = rewriting.make("Mul", {normal, node.input(1)}, "scaled");
+  const std::string shift = node.input(2);
+  node.set_op_type("Add");
+  node.clear_attribute();
+  node.clear_input();
+  node.add_input(scaled);
+  node.add_input(shift);
+  return ok();
+}
+
+// The mask was of the type of what is dropped.
+Status mask_like_input(Rewriting& rewriting) {
+  const bool has_mask = rewriting.node.output_size() == 2 && !rewriting.node.output(1).empty();
+  if (has_mask && rewriting.node.input_size() > 0)
+    rewriting.finish("CastLike", {rewriting.node.input(0)}, 1);
+  return ok();
+}
+
+Status as_scatter_elements(Rewriting& rewriting) {
+  rewriting.node.set_op_type("ScatterElements");
+  return ok();
 }
 
 Status without_ratio(Rewriting& rewriting) {
@@ -219,11 +153,13 @@ Status without_ratio(Rewriting& rewriting) {
   return ok();
 }
 
-struct Change {
-  std::string_view op;
-  int64_t until;  // the last operator set that has the form
-  Status (*rewrite)(Rewriting&);
-};
+// Y, where only the last states are wanted.
+Status name_states(Rewriting& rewriting) {
+  NodeProto& node = rewriting.node;
+  if (node.output_size() > 1 && node.output(0).empty()) node.set_output(0, rewriting.name("Y"));
+  rewriting.take("output_sequence");  // of the first operator sets
+  return ok();
+}
 
 constexpr Change kChanges[] = {
     {"Softmax", 12, flatten_rows},    {"LogSoftmax", 12, flatten_rows},
@@ -232,28 +168,53 @@ constexpr Change kChanges[] = {
     {"Clip", 10, bounds_as_inputs},   {"Pad", 10, pads_as_inputs},
     {"Slice", 9, ends_as_inputs},     {"Upsample", 9, sizes_as_resize},
     {"Resize", 10, sizes_as_resize},  {"BatchNormalization", 8, spatial_statistics},
-    {"Dropout", 11, without_ratio},
+    {"Dropout", 11, without_ratio},   {"RNN", kAlways, name_states},
+    {"GRU", kAlways, name_states},    {"LSTM", kAlways, name_states},
+    {"Dropout", 9, mask_like_input},  {"Scatter", kAlways, as_scatter_elements},
 };
 }  // namespace
 
+onnx::AttributeProto integer_attribute(const std::string& name, int64_t value) {
+  onnx::AttributeProto attribute;
+  attribute.set_name(name);
+  attribute.set_type(onnx::AttributeProto::INT);
+  attribute.set_i(value);
+  return attribute;
+}
+
+onnx::AttributeProto integers_attribute(const std::string& name,
+                                        const std::vector<int64_t>& values) {
+  onnx::AttributeProto attribute;
+  attribute.set_name(name);
+  attribute.set_type(onnx::AttributeProto::INTS);
+  attribute.mutable_ints()->Add(values.begin(), values.end());
+  return attribute;
+}
+
+onnx::AttributeProto text_attribute(const std::string& name, const std::string& value) {
+  onnx::AttributeProto attribute;
+  attribute.set_name(name);
+  attribute.set_type(onnx::AttributeProto::STRING);
+  attribute.set_s(value);
+  return attribute;
+}
+
 Result<std::vector<VersionedNode>> converted(
     VersionedNode node, const std::function<std::string(const std::string&)>& fresh,
-    const std::string& place) {
-  std::vector<VersionedNode> nodes;
-  const auto applies = [&](const Change& change) {
-    const bool is_meant = change.op == node.proto.op_type() && node.opset <= change.until;
-    return is_meant && is_default_domain(node.proto.domain());
-  };
-  const auto* const change = std::ranges::find_if(kChanges, applies);
-  node.opset = std::max(node.opset, kPresent);
-  if (change == std::end(kChanges)) {
-    nodes.push_back(std::move(node));
-    return nodes;
+    const std::string& place, Knowledge& known) {
+  const int64_t opset = node.opset;
+  if (!is_default_domain(node.proto.domain())) {
+    node.opset = std::max(opset, kPresent);
+    return std::vector{std::move(node)};
   }
-  Rewriting rewriting(std::move(node.proto), fresh, place);
-  WARPLOOM_CHECK(change->rewrite(rewriting));
-  nodes = std::move(rewriting.before);
-  nodes.push_back({std::move(rewriting.node), kPresent});
+  const std::string op = node.proto.op_type();
+  Rewriting rewriting(std::move(node), fresh, place, known);
+  if (opset < 6) rewriting.take("consumed_inputs");
+  for (const auto changes : {first_changes(), std::span<const Change>(kChanges)})
+    for (const Change& change : changes)
+      if (change.op == op && opset <= change.until) WARPLOOM_CHECK(change.rewrite(rewriting));
+  std::vector<VersionedNode> nodes = std::move(rewriting.before);
+  nodes.push_back({std::move(rewriting.node), std::max(opset, kPresent)});
   std::ranges::move(rewriting.behind, std::back_inserter(nodes));
   return nodes;
 }

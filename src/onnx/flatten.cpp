@@ -11,56 +11,29 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 #include "base/casts.h"
+#include "base/dtype.h"
 #include "base/error.h"
+#include "base/integers.h"
 #include "base/rows.h"
+#include "graph/graph.h"
+#include "onnx/flattener.h"
 #include "onnx/model.h"
 
 namespace warploom::onnx_import {
-namespace {
+using graph::Tensor;
 using onnx::AttributeProto;
 using onnx::FunctionProto;
 using onnx::GraphProto;
 using onnx::ModelProto;
 using onnx::NodeProto;
 
+namespace {
 constexpr size_t kMostNodes = 1 << 18;
-constexpr size_t kDeepestCalls = 200;
-
-using Names = std::map<std::string, std::string>;
-
-struct FunctionKey {
-  std::string domain;
-  std::string name;
-  std::string overload;
-  friend auto operator<=>(const FunctionKey&, const FunctionKey&) = default;
-
-  std::string text() const {
-    const std::string before = domain.empty() ? "" : domain + ".";
-    const std::string behind = overload.empty() ? "" : ":" + overload;
-    return before + name + behind;
-  }
-};
-
-std::string plain_domain(const std::string& domain) {
-  return is_default_domain(domain) ? "" : domain;
-}
-
-// How a body's nodes are written where they are put: other names, and attributes in the place of
-// references to the call's.
-struct Renaming {
-  Names names;
-  const std::map<std::string, const AttributeProto*>* attributes = nullptr;
-};
-
-void rename_node(NodeProto& node, const Renaming& how);
-
-std::string renamed(const std::string& name, const Names& names) {
-  const auto found = names.find(name);
-  return found == names.end() ? name : found->second;
-}
+constexpr size_t kMostParts = 32;  // of one Concat: each is an argument of a kernel
 
 // Names that a graph defines itself are its own; the others are those around it.
 void rename_graph(GraphProto& graph, Renaming how) {
@@ -74,7 +47,7 @@ void rename_graph(GraphProto& graph, Renaming how) {
   for (auto& node : *graph.mutable_node())
     rename_node(node, how);
   for (auto& output : *graph.mutable_output())
-    output.set_name(renamed(output.name(), how.names));
+    output.set_name(how.of(output.name()));
 }
 
 // Those that refer to an attribute of the call become that attribute under their own name, or go.
@@ -95,22 +68,30 @@ void replace_references(NodeProto& node, const Renaming& how) {
   node.mutable_attribute()->Swap(&kept);
 }
 
+}  // namespace
+
 void rename_node(NodeProto& node, const Renaming& how) {
   for (std::string& input : *node.mutable_input())
-    input = renamed(input, how.names);
+    input = how.of(input);
   for (std::string& output : *node.mutable_output())
-    output = renamed(output, how.names);
+    output = how.of(output);
   replace_references(node, how);
   for_subgraphs(node, [&](GraphProto& graph) { rename_graph(graph, how); });
 }
 
-NodeProto identity(const std::string& from, const std::string& to) {
-  NodeProto node;
-  node.set_op_type("Identity");
-  node.set_name(to);
-  node.add_input(from);
-  node.add_output(to);
-  return node;
+std::string plain_domain(const std::string& domain) {
+  return is_default_domain(domain) ? "" : domain;
+}
+
+std::string FunctionKey::text() const {
+  const std::string before = domain.empty() ? "" : domain + ".";
+  const std::string behind = overload.empty() ? "" : ":" + overload;
+  return before + name + behind;
+}
+
+std::string Renaming::of(const std::string& name) const {
+  const auto found = names.find(name);
+  return found == names.end() ? name : found->second;
 }
 
 std::string name_of(const NodeProto& node) {
@@ -125,245 +106,311 @@ const AttributeProto* attribute_of(const NodeProto& node, std::string_view name)
   return nullptr;
 }
 
-class Flattener {
- public:
-  Flattener(const ModelProto& model, int64_t opset, const Source& source, const Known& known)
-      : model_(model), opset_(opset), source_(source), known_(known) {
-    for (const auto& function : model.functions()) {
-      const std::string domain = plain_domain(function.domain());
-      functions_.emplace(FunctionKey{domain, function.name(), function.overload()}, &function);
-    }
-    const GraphProto& graph = model.graph();
-    for (const auto& input : graph.input())
-      names_.insert(input.name());
-    for (const auto& output : graph.output())
-      names_.insert(output.name());
-    for (const auto& node : graph.node()) {
-      names_.insert(node.input().begin(), node.input().end());
-      names_.insert(node.output().begin(), node.output().end());
-    }
-    for (const auto& initializer : graph.initializer()) {
-      names_.insert(initializer.name());
-      flat_.initializers.push_back(&initializer);
-    }
-  }
+int64_t integer_of(const NodeProto& node, std::string_view name, int64_t otherwise) {
+  const AttributeProto* const found = attribute_of(node, name);
+  return found == nullptr ? otherwise : found->i();
+}
 
-  Result<FlatModel> run() {
-    if (functions_.size() < as_size(model_.functions_size()))
-      return fail({ErrorCode::kOnnxName, "two functions have one name", source_.place,
-                   "one function of each domain, name and overload"});
-    for (const auto& node : model_.graph().node())
-      WARPLOOM_CHECK(add({node, opset_}));
-    return std::move(flat_);
-  }
+std::vector<int64_t> integers_of(const NodeProto& node, std::string_view name) {
+  const AttributeProto* const found = attribute_of(node, name);
+  if (found == nullptr) return {};
+  return {found->ints().begin(), found->ints().end()};
+}
 
- private:
-  std::string at(const NodeProto& node) const {
-    return fmt::format("{} ({})", place_of(source_, "node", name_of(node)), node.op_type());
-  }
+const Flattener::OwnNode Flattener::kOwnNodes[] = {
+    {"If", &Flattener::take_branch},
+    {"Loop", &Flattener::unroll_loop},
+    {"Scan", &Flattener::unroll_scan},
+    {"SequenceMap", &Flattener::map_sequence},
+    {"SequenceConstruct", &Flattener::sequence_construct},
+    {"SequenceEmpty", &Flattener::sequence_construct},
+    {"SequenceAt", &Flattener::sequence_at},
+    {"SequenceInsert", &Flattener::sequence_insert},
+    {"SequenceErase", &Flattener::sequence_erase},
+    {"SequenceLength", &Flattener::sequence_length},
+    {"SplitToSequence", &Flattener::split_to_sequence},
+    {"ConcatFromSequence", &Flattener::concat_from_sequence},
+    {"Optional", &Flattener::optional},
+    {"OptionalHasElement", &Flattener::optional_has_element},
+    {"OptionalGetElement", &Flattener::optional_get_element},
+};
 
-  std::string fresh(const std::string& wanted) {
-    std::string name = wanted;
-    for (int i = 2; !names_.insert(name).second; ++i)
-      name = fmt::format("{}/{}", wanted, i);
-    return name;
+Flattener::Flattener(const ModelProto& model, int64_t opset, const Source& source, FlatModel& flat,
+                     Knowledge& known)
+    : model_(model), opset_(opset), source_(source), flat_(flat), known_(known) {
+  for (const auto& function : model.functions()) {
+    const std::string domain = plain_domain(function.domain());
+    functions_.emplace(FunctionKey{domain, function.name(), function.overload()}, &function);
   }
-
-  Status add(VersionedNode node) {
-    if (flat_.nodes.size() >= kMostNodes)
-      return fail({ErrorCode::kOnnxTooLarge, "functions within functions come to too many nodes",
-                   source_.place, fmt::format("at most {}", kMostNodes)});
-    const NodeProto& proto = node.proto;
-    const std::string domain = plain_domain(proto.domain());
-    const FunctionKey key{domain, proto.op_type(), proto.overload()};
-    if (const auto function = functions_.find(key); function != functions_.end())
-      return call(node.proto, key, *function->second);
-    if (key.domain.empty() && key.name == "If") return take_branch(node);
-    const std::string place = at(node.proto);
-    const auto fresh_name = [&](const std::string& name) { return fresh(name); };
-    WARPLOOM_TRY(auto nodes, converted(std::move(node), fresh_name, place));
-    std::ranges::move(nodes, std::back_inserter(flat_.nodes));
-    return ok();
+  const GraphProto& graph = model.graph();
+  for (const auto& input : graph.input())
+    names_.insert(input.name());
+  for (const auto& output : graph.output())
+    names_.insert(output.name());
+  for (const auto& node : graph.node()) {
+    names_.insert(node.input().begin(), node.input().end());
+    names_.insert(node.output().begin(), node.output().end());
   }
-
-  // What the call gives a function's attributes, or else the function itself.
-  Result<std::map<std::string, const AttributeProto*>> attributes_of(
-      const NodeProto& node, const FunctionProto& function) const {
-    std::map<std::string, const AttributeProto*> attributes;
-    const auto& without_default = function.attribute();
-    std::vector<std::string> known(without_default.begin(), without_default.end());
-    for (const auto& attribute : function.attribute_proto()) {
-      attributes[attribute.name()] = &attribute;
-      known.push_back(attribute.name());
-    }
-    for (const auto& attribute : node.attribute()) {
-      if (!contains(known, attribute.name())) {
-        Error error{ErrorCode::kOnnxAttribute};
-        error.message = fmt::format("the function has no attribute {}", attribute.name());
-        error.place = at(node);
-        error.expected = known.empty() ? "no attributes" : listed(known);
-        error.found = attribute.name();
-        return fail(error);
-      }
-      attributes[attribute.name()] = &attribute;
-    }
-    return attributes;
+  for (const auto& initializer : graph.initializer()) {
+    names_.insert(initializer.name());
+    flat_.initializers.push_back(&initializer);
   }
+}
 
-  Result<int64_t> opset_of(const FunctionProto& function) const {
-    for (const auto& import : function.opset_import()) {
-      if (!is_default_domain(import.domain())) continue;
-      WARPLOOM_CHECK(
-          checked_opset(import.version(), place_of(source_, "function", function.name())));
-      return import.version();
-    }
-    return opset_;
-  }
-
-  Status check_call(const NodeProto& node, const FunctionKey& key,
-                    const FunctionProto& function) const {
-    if (contains(calls_, key) || calls_.size() >= kDeepestCalls) {
-      Error error{ErrorCode::kOnnxCyclic, "a function calls itself", at(node)};
-      error.expected = "functions that call only others";
-      error.found = listed(calls_, &FunctionKey::text, " → ") + " → " + key.text();
-      error.remedy = "write the recursion out, as ONNX has none";
-      return fail(error);
-    }
-    const int inputs = function.input_size();
-    const int outputs = function.output_size();
-    if (node.input_size() <= inputs && node.output_size() <= outputs) return ok();
-    Error error{ErrorCode::kOnnxName, "a call does not fit its function", at(node)};
-    error.expected = fmt::format("at most {} inputs and {} outputs", inputs, outputs);
-    error.found = fmt::format("{} and {}", node.input_size(), node.output_size());
+Status Flattener::run() {
+  if (functions_.size() < as_size(model_.functions_size()))
+    return fail({ErrorCode::kOnnxName, "two functions have one name", source_.place,
+                 "one function of each domain, name and overload"});
+  for (const auto& node : model_.graph().node())
+    WARPLOOM_CHECK(add({node, opset_}));
+  for (const auto& output : model_.graph().output()) {
+    const bool is_bundle = sequences_.contains(output.name()) || optionals_.contains(output.name());
+    if (!is_bundle) continue;
+    Error error{ErrorCode::kOnnxType, "an output is no tensor"};
+    error.place = place_of(source_, "output", output.name());
+    error.expected = "a dense tensor";
+    error.found = sequences_.contains(output.name()) ? "a sequence" : "an optional";
+    error.remedy = "give its tensors back as outputs of their own";
     return fail(error);
   }
+  return ok();
+}
 
-  // A new name for a tensor within a body, where it has none yet.
-  void name_within(const std::string& prefix, const std::string& name, Renaming& how) {
-    if (name.empty() || how.names.contains(name)) return;
-    how.names[name] = fresh(prefix + "/" + name);
+std::string Flattener::at(const NodeProto& node) const {
+  return fmt::format("{} ({})", place_of(source_, "node", name_of(node)), node.op_type());
+}
+
+std::string Flattener::fresh(const std::string& wanted) {
+  std::string name = wanted;
+  for (int i = 2; !names_.insert(name).second; ++i)
+    name = fmt::format("{}/{}", wanted, i);
+  return name;
+}
+
+tl::unexpected<Error> Flattener::refused(const NodeProto& node, ErrorCode code, std::string message,
+                                         std::string expected, std::string found,
+                                         std::string remedy) const {
+  Error error{code, std::move(message), at(node)};
+  error.expected = std::move(expected);
+  error.found = std::move(found);
+  error.remedy = std::move(remedy);
+  return fail(error);
+}
+
+tl::unexpected<Error> Flattener::undecided(const NodeProto& node, std::string message,
+                                           const std::string& name) const {
+  return refused(node, ErrorCode::kOnnxUnknownOperator, std::move(message),
+                 "what the model itself decides", name,
+                 "fix what decides it when the model is exported (sizes with --dim, flags and "
+                 "counts as constants), or export what is computed with them as plain nodes");
+}
+
+Result<std::optional<std::vector<int64_t>>> Flattener::integers(const std::string& name) {
+  WARPLOOM_TRY(const Tensor* const tensor, known_.tensor(name));
+  if (tensor == nullptr || !tensor->constant || is_float(tensor->dtype)) return std::nullopt;
+  std::vector<int64_t> values(as_size(graph::element_count(tensor->shape)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::byte* const data = tensor->constant->data();
+    if (is_integer(tensor->dtype))
+      values[i] = load_integer(tensor->dtype, data, as_int64(i));
+    else
+      values[i] = as_int64(load_as_double(tensor->dtype, data, i));
   }
+  return values;
+}
 
-  Status call(const NodeProto& node, const FunctionKey& key, const FunctionProto& function) {
-    WARPLOOM_CHECK(check_call(node, key, function));
-    WARPLOOM_TRY(const auto attributes, attributes_of(node, function));
-    WARPLOOM_TRY(const int64_t opset, opset_of(function));
-    const std::string prefix = name_of(node);
-    Renaming how{{}, &attributes};
-    for (int i = 0; i < function.input_size(); ++i) {
-      const bool is_given = i < node.input_size();
-      how.names[function.input(i)] = is_given ? node.input(i) : "";
+Result<std::optional<bool>> Flattener::truth(const std::string& name) {
+  WARPLOOM_TRY(const Tensor* const tensor, known_.tensor(name));
+  if (tensor == nullptr || !tensor->constant) return std::nullopt;
+  if (graph::element_count(tensor->shape) != 1) return std::nullopt;
+  return load_as_double(tensor->dtype, tensor->constant->data(), 0) != 0;
+}
+
+Result<graph::Shape> Flattener::shape(const NodeProto& of, const std::string& name) {
+  WARPLOOM_TRY(const Tensor* const tensor, known_.tensor(name));
+  if (tensor != nullptr) return tensor->shape;
+  return refused(of, ErrorCode::kOnnxName, "a tensor is used that nothing before defines",
+                 "an input, an initializer or an earlier node's output", name);
+}
+
+Status Flattener::add(VersionedNode node) {
+  if (flat_.nodes.size() >= kMostNodes)
+    return fail({ErrorCode::kOnnxTooLarge,
+                 "functions within functions, or the steps of loops, come to too many nodes",
+                 source_.place, fmt::format("at most {}", kMostNodes)});
+  const NodeProto& proto = node.proto;
+  const std::string domain = plain_domain(proto.domain());
+  const FunctionKey key{domain, proto.op_type(), proto.overload()};
+  if (const auto function = functions_.find(key); function != functions_.end())
+    return call(node.proto, key, *function->second);
+  if (key.domain.empty()) {
+    const auto* const own = std::ranges::find(kOwnNodes, key.name, &OwnNode::op);
+    if (own != std::end(kOwnNodes)) return (this->*own->work)(node);
+    const bool is_alias = key.name == "Identity" && proto.input_size() == 1;
+    if (is_alias && proto.output_size() == 1) {
+      const std::string& from = proto.input(0);
+      if (sequences_.contains(from) || optionals_.contains(from))
+        return alias(from, proto.output(0));
     }
-    std::vector<NodeProto> behind;
-    for (int i = 0; i < node.output_size(); ++i) {
-      const std::string& own = function.output(i);
-      if (node.output(i).empty()) continue;
-      const auto [known, added] = how.names.try_emplace(own, node.output(i));
-      if (!added) behind.push_back(identity(known->second, node.output(i)));
+  }
+  WARPLOOM_CHECK(refuse_bundles(proto));
+  const std::string place = at(node.proto);
+  const auto fresh_name = [&](const std::string& name) { return fresh(name); };
+  WARPLOOM_TRY(auto nodes, converted(std::move(node), fresh_name, place, known_));
+  std::ranges::move(nodes, std::back_inserter(flat_.nodes));
+  return ok();
+}
+
+Status Flattener::make_as(const std::string& output, std::string_view op, const Texts& inputs,
+                          const std::vector<AttributeProto>& attributes) {
+  NodeProto node;
+  node.set_op_type(std::string(op));
+  node.set_name(output);
+  for (const std::string& input : inputs)
+    node.add_input(input);
+  node.add_output(output);
+  for (const AttributeProto& attribute : attributes)
+    *node.add_attribute() = attribute;
+  return add({std::move(node), kHelper});
+}
+
+Result<std::string> Flattener::make(std::string_view op, const Texts& inputs,
+                                    const std::string& wanted,
+                                    const std::vector<AttributeProto>& attributes) {
+  const std::string name = fresh(wanted);
+  WARPLOOM_CHECK(make_as(name, op, inputs, attributes));
+  return name;
+}
+
+Result<std::string> Flattener::joined(const NodeProto& of, Texts parts, int64_t axis,
+                                      bool stacked) {
+  const std::string prefix = name_of(of) + "/joined";
+  if (stacked) {
+    const std::vector attributes = {integers_attribute("value_ints", {axis})};
+    WARPLOOM_TRY(const std::string on, make("Constant", {}, prefix + "/axis", attributes));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      WARPLOOM_TRY(parts[i],
+                   make("Unsqueeze", {parts[i], on}, fmt::format("{}/part{}", prefix, i)));
     }
-    for (const auto& inner : function.node())
-      for (const std::string& name : inner.output())
-        name_within(prefix, name, how);
-    // A body sees nothing of what is around it: a name that it does not define is nobody's.
-    for (const auto& inner : function.node())
-      for (const std::string& name : inner.input())
-        name_within(prefix, name, how);
-    calls_.push_back(key);
-    for (NodeProto inner : function.node()) {
-      inner.set_name(prefix + "/" + name_of(inner));
-      rename_node(inner, how);
-      WARPLOOM_CHECK(add({std::move(inner), opset}));
+  }
+  for (int level = 0; parts.size() > 1; ++level) {
+    Texts longer;
+    for (size_t i = 0; i < parts.size(); i += kMostParts) {
+      const auto begin = parts.begin() + as_int64(i);
+      const auto end = begin + as_int64(std::min(kMostParts, parts.size() - i));
+      const std::string name = fmt::format("{}/{}_{}", prefix, level, i / kMostParts);
+      const Texts few(begin, end);
+      WARPLOOM_TRY(std::string one, make("Concat", few, name, {integer_attribute("axis", axis)}));
+      longer.push_back(std::move(one));
     }
-    calls_.pop_back();
-    for (NodeProto& copy : behind)
-      WARPLOOM_CHECK(add({std::move(copy), opset}));
+    parts = std::move(longer);
+  }
+  return parts[0];
+}
+
+Status Flattener::alias(const std::string& from, const std::string& to) {
+  if (to.empty()) return ok();
+  if (const auto known = sequences_.find(from); known != sequences_.end()) {
+    const Texts tensors = known->second;
+    sequences_[to] = tensors;
     return ok();
   }
-
-  Status take_branch(const VersionedNode& node) {
-    const NodeProto& proto = node.proto;
-    if (proto.input_size() != 1) {
-      Error error{ErrorCode::kOnnxName, "wrong number of inputs", at(proto), "one condition"};
-      error.found = std::to_string(proto.input_size());
-      return fail(error);
-    }
-    WARPLOOM_TRY(const std::optional<bool> condition, known_(flat_, proto.input(0)));
-    if (!condition) {
-      Error error{ErrorCode::kOnnxUnknownOperator};
-      error.message = "an If whose condition depends on the inputs is not supported";
-      error.place = at(proto);
-      error.expected = "a condition that the model itself decides";
-      error.found = proto.input(0);
-      error.remedy =
-          "fix what decides it when the model is exported (sizes with --dim, flags as constants), "
-          "or export the branch that is taken";
-      return fail(error);
-    }
-    const std::string_view which = *condition ? "then_branch" : "else_branch";
-    const AttributeProto* const branch = attribute_of(proto, which);
-    if (branch == nullptr || !branch->has_g())
-      return fail({ErrorCode::kOnnxAttribute, fmt::format("an If lacks its {}", which), at(proto),
-                   "a graph"});
-    return put_branch(node, branch->g());
+  if (const auto known = optionals_.find(from); known != optionals_.end()) {
+    const auto held = known->second;
+    optionals_[to] = held;
+    return ok();
   }
+  return make_as(to, "Identity", {from});
+}
 
-  // A branch sees the names around it; its own get new ones.
-  Status put_branch(const VersionedNode& node, const GraphProto& branch) {
-    const NodeProto& proto = node.proto;
-    if (branch.output_size() != proto.output_size()) {
-      Error error{ErrorCode::kOnnxName, "a branch makes another number of outputs than its If"};
-      error.place = at(proto);
-      error.expected = std::to_string(proto.output_size());
-      error.found = std::to_string(branch.output_size());
-      return fail(error);
-    }
-    const std::string prefix = name_of(proto);
-    std::set<std::string> made;  // by nodes of the branch
-    for (const auto& inner : branch.node())
-      made.insert(inner.output().begin(), inner.output().end());
-    Renaming how;
-    std::vector<std::pair<std::string, std::string>> copies;
-    for (int i = 0; i < branch.output_size(); ++i) {
-      const std::string& own = branch.output(i).name();
-      if (proto.output(i).empty()) continue;
-      const bool is_free = made.contains(own) && !how.names.contains(own);
-      if (is_free)
-        how.names.emplace(own, proto.output(i));
-      else
-        copies.emplace_back(own, proto.output(i));
-    }
-    for (const std::string& name : made)
+Result<const GraphProto*> Flattener::body_of(const NodeProto& node, std::string_view name) const {
+  const AttributeProto* const found = attribute_of(node, name);
+  if (found != nullptr && found->has_g()) return &found->g();
+  return refused(node, ErrorCode::kOnnxAttribute, fmt::format("the {} of a node is missing", name),
+                 "a graph", "none");
+}
+
+Status Flattener::take_branch(const VersionedNode& node) {
+  const NodeProto& proto = node.proto;
+  if (proto.input_size() != 1) {
+    Error error{ErrorCode::kOnnxName, "wrong number of inputs", at(proto), "one condition"};
+    error.found = std::to_string(proto.input_size());
+    return fail(error);
+  }
+  WARPLOOM_TRY(const std::optional<bool> condition, truth(proto.input(0)));
+  if (!condition)
+    return undecided(proto, "an If whose condition depends on the inputs is not supported",
+                     proto.input(0));
+  WARPLOOM_TRY(const GraphProto* const branch,
+               body_of(proto, *condition ? "then_branch" : "else_branch"));
+  return put_branch(node, *branch);
+}
+
+// A branch sees the names around it; its own get new ones.
+Status Flattener::put_branch(const VersionedNode& node, const GraphProto& branch) {
+  const NodeProto& proto = node.proto;
+  if (branch.output_size() != proto.output_size()) {
+    Error error{ErrorCode::kOnnxName, "a branch makes another number of outputs than its If"};
+    error.place = at(proto);
+    error.expected = std::to_string(proto.output_size());
+    error.found = std::to_string(branch.output_size());
+    return fail(error);
+  }
+  std::set<std::string> made;  // by nodes of the branch
+  for (const auto& inner : branch.node())
+    made.insert(inner.output().begin(), inner.output().end());
+  Renaming how;
+  std::vector<std::pair<std::string, std::string>> copies;
+  for (int i = 0; i < branch.output_size(); ++i) {
+    const std::string& own = branch.output(i).name();
+    if (proto.output(i).empty()) continue;
+    const bool is_free = made.contains(own) && !how.names.contains(own);
+    if (is_free)
+      how.names.emplace(own, proto.output(i));
+    else
+      copies.emplace_back(own, proto.output(i));
+  }
+  WARPLOOM_CHECK(put_nodes(name_of(proto), branch, node.opset, how));
+  for (const auto& [own, output] : copies)
+    WARPLOOM_CHECK(alias(how.of(own), output));
+  return ok();
+}
+
+// `how` says what the graph's inputs and, where that is settled, its outputs are called.
+Status Flattener::put_nodes(const std::string& prefix, const GraphProto& graph, int64_t opset,
+                            Renaming& how) {
+  for (const auto& inner : graph.node())
+    for (const std::string& name : inner.output())
       name_within(prefix, name, how);
-    for (const auto& initializer : branch.initializer()) {
-      auto& own = flat_.own.emplace_back(initializer);
-      const std::string name = fresh(prefix + "/" + initializer.name());
-      how.names[initializer.name()] = name;
-      own.set_name(name);
-      flat_.initializers.push_back(&own);
-    }
-    for (NodeProto inner : branch.node()) {
-      inner.set_name(prefix + "/" + name_of(inner));
-      rename_node(inner, how);
-      WARPLOOM_CHECK(add({std::move(inner), node.opset}));
-    }
-    for (const auto& [own, output] : copies)
-      WARPLOOM_CHECK(add({identity(renamed(own, how.names), output), node.opset}));
-    return ok();
+  for (const auto& initializer : graph.initializer()) {
+    auto& own = flat_.own.emplace_back(initializer);
+    const std::string name = fresh(prefix + "/" + initializer.name());
+    how.names[initializer.name()] = name;
+    own.set_name(name);
+    flat_.initializers.push_back(&own);
   }
+  for (NodeProto inner : graph.node()) {
+    inner.set_name(prefix + "/" + name_of(inner));
+    rename_node(inner, how);
+    WARPLOOM_CHECK(add({std::move(inner), opset}));
+  }
+  return ok();
+}
 
-  const ModelProto& model_;
-  int64_t opset_;
-  const Source& source_;
-  const Known& known_;
-  std::map<FunctionKey, const FunctionProto*> functions_;
-  std::set<std::string> names_;  // of tensors
-  std::vector<FunctionKey> calls_;
-  FlatModel flat_;
-};
-}  // namespace
+Result<Texts> Flattener::put_body(const VersionedNode& node, const GraphProto& body,
+                                  const std::string& prefix, const Texts& inputs) {
+  Renaming how;
+  for (int i = 0; i < body.input_size(); ++i)
+    how.names[body.input(i).name()] = inputs[as_size(i)];
+  WARPLOOM_CHECK(put_nodes(prefix, body, node.opset, how));
+  Texts outputs;
+  for (const auto& output : body.output())
+    outputs.push_back(how.of(output.name()));
+  return outputs;
+}
 
-Result<FlatModel> flattened(const ModelProto& model, int64_t opset, const Source& source,
-                            const Known& known) {
-  return Flattener(model, opset, source, known).run();
+Status flatten(const ModelProto& model, int64_t opset, const Source& source, FlatModel& flat,
+               Knowledge& known) {
+  return Flattener(model, opset, source, flat, known).run();
 }
 }  // namespace warploom::onnx_import

@@ -2,9 +2,10 @@
 //
 // load_onnx() reads a model in protobuf's binary form or in its text form; the content decides
 // which, never the file's name. The graph it gives has been checked, has every shape and type, and
-// has been simplified (graph.h). Opsets 7 to 28 of the default domain are read; any IR version is.
-// Functions of the model are inlined, and an If whose condition the model itself decides is the
-// branch that it takes. Nothing of ONNX's own checker or shape inference is used.
+// has been simplified (graph.h). Opsets 1 to 28 of the default domain are read; any IR version is.
+// Functions of the model are inlined, an If whose condition the model itself decides is the branch
+// that it takes, and a loop its body once for each step. Nothing of ONNX's own checker or shape
+// inference is used.
 //
 //   WARPLOOM_TRY(graph::Graph graph, load_onnx("model.onnx"));
 //   WARPLOOM_TRY(graph::Graph graph, load_onnx("model.onnx", {.dims = {"batch=4", "x.2=224"}}));

@@ -34,7 +34,7 @@ using onnx::ModelProto;
 using onnx::NodeProto;
 using onnx::TensorProto;
 using onnx::ValueInfoProto;
-constexpr int64_t kFirstOpset = 7;
+constexpr int64_t kFirstOpset = 1;
 constexpr int64_t kLastOpset = 28;
 
 // A fixed shape, or the reason why it is none.
@@ -58,40 +58,6 @@ Result<TensorInfo> declared(const ValueInfoProto& proto, const std::string& plac
   return info;
 }
 
-// The value of a Constant; the short forms are written out as a tensor.
-Result<TensorProto> constant_value(const onnx::AttributeProto& attribute,
-                                   const std::string& place) {
-  using Kind = onnx::AttributeProto;
-  constexpr std::pair<std::string_view, Kind::AttributeType> kForms[] = {
-      {"value", Kind::TENSOR},
-      {"value_float", Kind::FLOAT},
-      {"value_floats", Kind::FLOATS},
-      {"value_int", Kind::INT},
-      {"value_ints", Kind::INTS}};
-  const std::pair form(std::string_view(attribute.name()), attribute.type());
-  if (!contains(kForms, form)) {
-    Error error{ErrorCode::kOnnxAttribute};
-    error.message = "a Constant's value is of a kind that is not supported";
-    error.place = place;
-    error.expected = "value, value_float, value_floats, value_int or value_ints";
-    error.found = attribute.name();
-    return fail(error);
-  }
-  TensorProto value = attribute.t();
-  if (attribute.type() == Kind::TENSOR) return value;
-  const bool real = attribute.type() == Kind::FLOAT || attribute.type() == Kind::FLOATS;
-  value.set_data_type(real ? TensorProto::FLOAT : TensorProto::INT64);
-  *value.mutable_float_data() = attribute.floats();
-  *value.mutable_int64_data() = attribute.ints();
-  if (attribute.type() == Kind::FLOAT)
-    value.add_float_data(attribute.f());
-  else if (attribute.type() == Kind::INT)
-    value.add_int64_data(attribute.i());
-  else
-    value.add_dims(real ? attribute.floats_size() : attribute.ints_size());
-  return value;
-}
-
 // What the graph calls a node's operator; nothing where models have none of that name.
 std::optional<OpKind> operator_named(const NodeProto& node, bool contributed) {
   if (contributed) return contributed_named(node.op_type());
@@ -106,7 +72,9 @@ class Importer {
   Importer(const ModelProto& model, const FlatModel& flat, const Source& source)
       : model_(model), flat_(flat), source_(source) {}
 
-  Result<Graph> run(const std::vector<std::string>& outputs = {});
+  Result<Graph> run();
+  // Of the model as far as it has come: what is asked for, and what that is made of, once each.
+  Result<const Tensor*> learn(const std::string& name);
   Status check_declared(const Graph& inferred) const;
 
  private:
@@ -125,6 +93,8 @@ class Importer {
   Status add_attribute(const AttributeProto& attribute, int64_t opset, const std::string& place,
                        Node& node) const;
   Status read_node(const VersionedNode& node_of_model);
+  Status learn_given(const std::string& name);
+  Status learn_node(const VersionedNode& node);
   Status check_declared(const Graph& inferred, const ValueInfoProto& proto,
                         std::string_view kind) const;
 
@@ -134,24 +104,92 @@ class Importer {
   Graph graph_;
   std::map<std::string, TensorId, std::less<>> ids_;
   std::set<std::string> narrow_;  // constants of 4 bits
+  // Of what is learned.
+  size_t nodes_seen_ = 0;
+  size_t initializers_seen_ = 0;
+  std::map<std::string, size_t> makers_;
+  std::map<std::string, const TensorProto*> known_;
+  std::set<std::string> learned_;
 };
 
-// The whole model, inferred; `outputs`: these tensors in the place of its outputs.
-Result<Graph> Importer::run(const std::vector<std::string>& outputs) {
+// The whole model, inferred.
+Result<Graph> Importer::run() {
   graph_.name = model_.graph().name();
   WARPLOOM_CHECK(read_initializers());
   WARPLOOM_CHECK(read_inputs());
   for (const VersionedNode& node : flat_.nodes)
     WARPLOOM_CHECK(read_node(node));
-  if (outputs.empty()) WARPLOOM_CHECK(read_outputs());
-  for (const std::string& name : outputs)
-    graph_.outputs.push_back(tensor(name));
+  WARPLOOM_CHECK(read_outputs());
   auto inferred = graph::infer(std::move(graph_));
   if (!inferred) {
     std::string& place = inferred.error().place;
     place = fmt::format("{}: {}", source_.place, place);
   }
   return inferred;
+}
+
+Result<const Tensor*> Importer::learn(const std::string& name) {
+  for (; nodes_seen_ < flat_.nodes.size(); ++nodes_seen_)
+    for (const std::string& output : flat_.nodes[nodes_seen_].proto.output())
+      makers_.emplace(output, nodes_seen_);
+  for (; initializers_seen_ < flat_.initializers.size(); ++initializers_seen_) {
+    const TensorProto* const initializer = flat_.initializers[initializers_seen_];
+    known_.emplace(initializer->name(), initializer);
+  }
+  std::set<size_t> needed;
+  std::set<std::string> asked = {name};
+  for (std::vector<std::string> open = {name}; !open.empty();) {
+    const std::string next = std::move(open.back());
+    open.pop_back();
+    const auto maker = makers_.find(next);
+    if (maker == makers_.end()) {
+      WARPLOOM_CHECK(learn_given(next));
+    } else if (!learned_.contains(next) && needed.insert(maker->second).second) {
+      for (const std::string& input : flat_.nodes[maker->second].proto.input())
+        if (!input.empty() && asked.insert(input).second) open.push_back(input);
+    }
+  }
+  for (const size_t n : needed)
+    WARPLOOM_CHECK(learn_node(flat_.nodes[n]));
+  if (!learned_.contains(name)) return nullptr;
+  return &graph_.tensor(ids_.find(name)->second);
+}
+
+// An initializer or an input.
+Status Importer::learn_given(const std::string& name) {
+  if (learned_.contains(name)) return ok();
+  std::optional<Tensor> given;
+  if (const auto initializer = known_.find(name); initializer != known_.end()) {
+    WARPLOOM_TRY(given, to_tensor(*initializer->second, source_));
+  }
+  for (const auto& proto : model_.graph().input()) {
+    if (given || proto.name() != name) continue;
+    WARPLOOM_TRY(TensorInfo info, declared(proto, at("input", name)));
+    given = Tensor{std::move(info), std::nullopt};
+  }
+  if (!given) return ok();
+  graph_.tensor(tensor(name)) = *std::move(given);
+  learned_.insert(name);
+  return ok();
+}
+
+// What the nodes before made is known.
+Status Importer::learn_node(const VersionedNode& node) {
+  for (const std::string& input : node.proto.input())
+    if (!input.empty() && !learned_.contains(input)) return ok();  // of a later node, or nobody's
+  WARPLOOM_CHECK(read_node(node));
+  for (Node& made : graph_.nodes) {
+    Status inferred = graph::infer_node(graph_, made);
+    if (!inferred) {
+      Error error = inferred.error();
+      error.place = fmt::format("{}: {}", source_.place, error.place);
+      return fail(error);
+    }
+  }
+  graph_.nodes.clear();
+  for (const std::string& output : node.proto.output())
+    if (!output.empty()) learned_.insert(output);
+  return ok();
 }
 
 // What the model says of outputs and tensors in between must agree with what was inferred.
@@ -393,6 +431,12 @@ Status Importer::check_declared(const Graph& inferred, const ValueInfoProto& pro
     return said == "?" || said == std::to_string(size);
   };
   if (std::ranges::equal(sizes, tensor.shape, fits)) return ok();
+  // Exporters lose count of axes of 1; what was inferred holds.
+  graph::Shape wide = tensor.shape;
+  std::vector<std::string> wide_sizes = sizes;
+  std::erase(wide, 1);
+  std::erase(wide_sizes, "1");
+  if (std::ranges::equal(wide_sizes, wide, fits)) return ok();
   Error error{ErrorCode::kOnnxShape, "a declared shape contradicts the inferred one"};
   error.place = at(kind, proto.name());
   error.expected = graph::to_text(tensor.shape);
@@ -409,39 +453,23 @@ Result<int64_t> opset_of(const ModelProto& model, const Source& source) {
                    source.place});
     opset = import.version();
   }
+  constexpr int64_t kFirstWithOpsets = 3;  // models before are of the first operator set
+  if (opset == 0 && model.ir_version() < kFirstWithOpsets) opset = 1;
   WARPLOOM_CHECK(checked_opset(opset, source.place));
   return opset;
 }
 
-// What a condition needs of the nodes before it, and what that makes of it: nothing where it
-// depends on the inputs.
-Result<std::optional<bool>> truth_of(const ModelProto& model, const Source& source,
-                                     const FlatModel& before, const std::string& name) {
-  std::map<std::string, const VersionedNode*> makers;
-  for (const VersionedNode& node : before.nodes)
-    for (const std::string& output : node.proto.output())
-      makers.emplace(output, &node);
-  const auto name_of = [](const TensorProto* initializer) { return initializer->name(); };
-  const bool is_constant = contains(before.initializers, name, name_of);
-  if (!makers.contains(name) && !is_constant) return std::nullopt;  // an input
-  std::set<const VersionedNode*> needed;
-  std::set<std::string> read = {name};
-  for (std::vector<std::string> open = {name}; !open.empty();) {
-    const auto maker = makers.find(open.back());
-    open.pop_back();
-    if (maker == makers.end() || !needed.insert(maker->second).second) continue;
-    for (const std::string& input : maker->second->proto.input())
-      if (read.insert(input).second) open.push_back(input);
-  }
-  FlatModel part;
-  for (const VersionedNode& node : before.nodes)
-    if (needed.contains(&node)) part.nodes.push_back(node);
-  for (const TensorProto* const initializer : before.initializers)
-    if (read.contains(initializer->name())) part.initializers.push_back(initializer);
-  WARPLOOM_TRY(const Graph graph, Importer(model, part, source).run({name}));
-  const auto value = graph::constant_scalar(graph, graph.outputs[0]);
-  return value ? std::optional(*value != 0) : std::nullopt;
-}
+// What an importer learns of a growing model.
+class Learner : public Knowledge {
+ public:
+  Learner(const ModelProto& model, const FlatModel& flat, const Source& source)
+      : importer_(model, flat, source) {}
+
+  Result<const Tensor*> tensor(const std::string& name) override { return importer_.learn(name); }
+
+ private:
+  Importer importer_;
+};
 }  // namespace
 
 Status checked_opset(int64_t version, const std::string& place) {
@@ -456,10 +484,9 @@ Status checked_opset(int64_t version, const std::string& place) {
 Result<Graph> to_graph(const ModelProto& model, const Source& source, bool simplified) {
   WARPLOOM_TRY(const int64_t opset, opset_of(model, source));
   WARPLOOM_CHECK(all_dims_known(model, source));
-  const Known known = [&](const FlatModel& before, const std::string& name) {
-    return truth_of(model, source, before, name);
-  };
-  WARPLOOM_TRY(const FlatModel flat, flattened(model, opset, source, known));
+  FlatModel flat;
+  Learner learner(model, flat, source);
+  WARPLOOM_CHECK(flatten(model, opset, source, flat, learner));
   Importer importer(model, flat, source);
   WARPLOOM_TRY(Graph inferred, importer.run());
   WARPLOOM_CHECK(importer.check_declared(inferred));

@@ -2,8 +2,8 @@
 //
 //   load.cpp        bytes or text to a message, with what the user says of it
 //   dims.cpp        sizes for the dimensions that the model leaves open
-//   flatten.cpp     functions and branches become plain nodes
-//   conversion.cpp  nodes of older operator sets in the form of the present ones
+//   flatten…cpp     functions, branches, loops and sequences become plain nodes
+//   conversion…cpp  nodes of older operator sets in the form of the present ones
 //   model.cpp       nodes and tensors to a graph
 //   tensors.cpp     elements of tensors, also those in files of their own
 //   unsupported.cpp what to say of an operator that is not supported
@@ -42,6 +42,10 @@ bool is_of_four_bits(const onnx::TensorProto& proto);
 
 // An initializer or a Constant's value, its bytes checked against its shape.
 Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& source);
+
+// The value of a Constant; the short forms are written out as a tensor. (tensors.cpp)
+Result<onnx::TensorProto> constant_value(const onnx::AttributeProto& attribute,
+                                         const std::string& place);
 
 // Calls use(graph) for each graph that a node's attributes hold, those within these not included.
 template <class Node, class Use> void for_subgraphs(Node& node, const Use& use) {

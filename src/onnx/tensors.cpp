@@ -19,6 +19,7 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/rows.h"
 #include "graph/graph.h"
 #include "onnx/model.h"
 
@@ -224,5 +225,38 @@ Result<Tensor> to_tensor(const TensorProto& proto, const Source& source) {
       value = value == std::byte{0} ? value : std::byte{1};
   tensor.constant = std::move(data);
   return tensor;
+}
+
+Result<TensorProto> constant_value(const onnx::AttributeProto& attribute,
+                                   const std::string& place) {
+  using Kind = onnx::AttributeProto;
+  constexpr std::pair<std::string_view, Kind::AttributeType> kForms[] = {
+      {"value", Kind::TENSOR},
+      {"value_float", Kind::FLOAT},
+      {"value_floats", Kind::FLOATS},
+      {"value_int", Kind::INT},
+      {"value_ints", Kind::INTS}};
+  const std::pair form(std::string_view(attribute.name()), attribute.type());
+  if (!contains(kForms, form)) {
+    Error error{ErrorCode::kOnnxAttribute};
+    error.message = "a Constant's value is of a kind that is not supported";
+    error.place = place;
+    error.expected = "value, value_float, value_floats, value_int or value_ints";
+    error.found = attribute.name();
+    return fail(error);
+  }
+  TensorProto value = attribute.t();
+  if (attribute.type() == Kind::TENSOR) return value;
+  const bool real = attribute.type() == Kind::FLOAT || attribute.type() == Kind::FLOATS;
+  value.set_data_type(real ? TensorProto::FLOAT : TensorProto::INT64);
+  *value.mutable_float_data() = attribute.floats();
+  *value.mutable_int64_data() = attribute.ints();
+  if (attribute.type() == Kind::FLOAT)
+    value.add_float_data(attribute.f());
+  else if (attribute.type() == Kind::INT)
+    value.add_int64_data(attribute.i());
+  else
+    value.add_dims(real ? attribute.floats_size() : attribute.ints_size());
+  return value;
 }
 }  // namespace warploom::onnx_import

@@ -23,20 +23,12 @@ struct Advice {
   std::string_view remedy;
 };
 
-constexpr std::string_view kUnrolled =
-    "export it unrolled: a fixed number of steps, as plain nodes";
 constexpr std::string_view kSizeOfResult =
     "do it outside the model: the size of its result depends on the values";
 constexpr std::string_view kGiveRandom = "draw the numbers outside and give them as an input";
 
 // Operators of ONNX that are not supported, with what can be done.
 constexpr Advice kAdvice[] = {
-    {"Loop", kUnrolled},
-    {"Scan", kUnrolled},
-    {"SequenceMap", kUnrolled},
-    {"RNN", kUnrolled},
-    {"GRU", kUnrolled},
-    {"LSTM", kUnrolled},
     {"NonZero", kSizeOfResult},
     {"Unique", kSizeOfResult},
     {"NonMaxSuppression", kSizeOfResult},

@@ -1,5 +1,6 @@
 #include "plan/fusion.h"
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -18,6 +19,7 @@
 #include "graph/ranges.h"
 #include "plan/groups.h"
 #include "plan/limits.h"
+#include "plan/part.h"
 #include "plan/region.h"
 
 namespace warploom::plan {
@@ -30,6 +32,8 @@ using Nodes = Groups::Nodes;
 // Families are not asked about regions of several nodes that are larger, or read more tensors.
 constexpr size_t kMostNodes = 64;
 constexpr size_t kMostReads = 32;
+// Of so many parts of one tensor each is a place in its memory.
+constexpr size_t kManyParts = 8;
 
 // Whether groups may become one: what families say of the union, beside what they say of the parts.
 class Legality {
@@ -147,13 +151,22 @@ tl::unexpected<Error> not_covered(const Region& region, const Node& root) {
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const Rank& rank, const Limits& limits)
-      : graph_(graph), limits_(limits), groups_(graph), legality_(graph, rank, limits) {}
+  Fuser(const Graph& graph, const Rank& rank, const Limits& limits,
+        const std::set<std::string>& constants)
+      : graph_(graph), limits_(limits), groups_(graph), legality_(graph, rank, limits) {
+    for (size_t t = 0; t < graph.tensors.size(); ++t)
+      ids_.emplace(graph.tensors[t].name, static_cast<TensorId>(t));
+    find_places(constants);
+    find_rows();
+  }
 
   Result<Partition> run() {
     take_everything();
     for (const bool behind_products : {false, true}) {
       legality_.take_reductions_behind_products(behind_products);
+      for (Nodes& open : open_)
+        for (const auto& [root, nodes] : groups_.all())
+          open.insert(root);
       while (pass(false) || take_together() || pass(true)) {}
     }
     return regions();
@@ -174,30 +187,63 @@ class Fuser {
   // Makes `from` part of each of `takers`, if all of the unions are allowed.
   bool take(const Nodes& from, const Nodes& takers) {
     const auto allowed = [&](int taker) { return legality_.allows(groups_, from, taker); };
-    if (takers.empty() || !std::ranges::all_of(takers, allowed)) return false;
+    const auto stays = [&](int root) { return stays_alone(root); };
+    if (takers.empty() || std::ranges::any_of(takers, stays)) return false;
+    if (!std::ranges::all_of(takers, allowed)) return false;
     groups_.merge(from, takers);
+    for (const int taker : takers)
+      look_again(taker);
     return true;
+  }
+
+  // At what a change of a group may allow: of itself, of what reads it, of what it reads, and of
+  // what alone reads that.
+  void look_again(int root) {
+    const auto open = [&](int one) {
+      for (Nodes& each : open_)
+        each.insert(one);
+    };
+    open(root);
+    for (const int reader : groups_.readers_of(root))
+      open(reader);
+    for (const int source : groups_.read_by(root)) {
+      open(source);
+      if (const auto only = groups_.only_reader_of(source)) open(*only);
+    }
+  }
+
+  // The next of those to be looked at again behind `last`, which then is not.
+  std::optional<int> next_open(Nodes& open, int last) const {
+    while (true) {
+      const auto next = open.upper_bound(last);
+      if (next == open.end()) return std::nullopt;
+      const int root = *next;
+      open.erase(next);
+      if (groups_.all().contains(root)) return root;
+    }
   }
 
   // Takes in what can be, groups of views alone or the others; whether anything was. A result that
   // is stored anyway, as an output or for a reader that cannot compute it, is computed once.
   bool pass(bool views) {
     bool changed = false;
-    for (auto group = groups_.all().begin(); group != groups_.all().end();) {
-      const auto& [root, nodes] = *group++;
-      if (groups_.is_output(root)) continue;
-      if (groups_.every_node_is(nodes, {OpClass::view}) != views) continue;
-      const Nodes readers = groups_.readers_of(root);
-      if (readers.size() == 1 || groups_.is_free(root)) changed |= take({root}, readers);
+    Nodes& open = open_[views ? kViews : kOthers];
+    for (auto root = next_open(open, -1); root; root = next_open(open, *root)) {
+      if (groups_.is_output(*root) || stays_alone(*root)) continue;
+      if (groups_.every_node_is(groups_.nodes_of(*root), {OpClass::view}) != views) continue;
+      const Nodes readers = groups_.readers_of(*root);
+      if (readers.size() == 1 || groups_.is_free(*root)) changed |= take({*root}, readers);
     }
     return changed;
   }
 
   // All that a group alone reads, at once: two operands may make sense only together.
   bool take_together() {
-    for (const auto& [into, nodes] : groups_.all()) {
-      const Nodes from = groups_.read_by_alone(into);
-      if (from.size() > 1 && take(from, {into})) return true;
+    Nodes& open = open_[kTogether];
+    for (auto into = next_open(open, -1); into; into = next_open(open, *into)) {
+      Nodes from = groups_.read_by_alone(*into);
+      std::erase_if(from, [&](int root) { return stays_alone(root); });
+      if (from.size() > 1 && take(from, {*into})) return true;
     }
     return false;
   }
@@ -212,7 +258,7 @@ class Fuser {
       const TensorId stored = groups_.stored(root);
       if (graph::element_count(graph_.tensor(stored).shape) == 0) continue;  // nothing to do
       Region region = region_of(graph_, nodes, {stored});
-      region.alias = is_alias(region, root, out.storage);
+      region.alias = is_alias(region, root, out);
       if (!region.alias && !legality_.rank_of(region))
         return not_covered(region, groups_.node(root));
       add_ranges(region, ranges);
@@ -226,27 +272,101 @@ class Fuser {
     return out;
   }
 
-  // Views of something stored are that; those that are outputs give their memory to what they view,
-  // where it has none of its own.
-  bool is_alias(const Region& region, int root, std::map<std::string, std::string>& storage) const {
+  // Views of something stored are that, and parts of it that lie in one piece; those that are
+  // outputs give their memory to what they view, where it has none of its own.
+  bool is_alias(const Region& region, int root, Partition& out) const {
     if (region.graph.inputs.empty()) return false;
-    if (!groups_.every_node_is(groups_.nodes_of(root), {OpClass::view})) return false;
-    const std::string from = storage.at(region.tensors[region.graph.inputs[0]]);
-    const TensorId source = *graph_.tensor_named(from);
+    if (rows_.contains(root)) return lies_in_rows(root, out);
+    const auto place = places_.find(root);
+    const bool is_view = groups_.every_node_is(groups_.nodes_of(root), {OpClass::view});
+    if (!is_view && place == places_.end()) return false;
+    const std::string& viewed = region.tensors[region.graph.inputs[0]];
+    const std::string from = out.storage.at(viewed);
+    const TensorId source = ids_.at(from);
     const std::string& name = graph_.tensor(groups_.stored(root)).name;
-    const bool output = groups_.is_output(root);
-    if (output && (!groups_.is_made(source) || contains(graph_.outputs, source))) return false;
-    for (auto& [tensor, memory] : storage) {
-      if (output && memory == from) memory = name;
-      if (!output && tensor == name) memory = from;
+    const auto within = out.offsets.find(viewed);
+    if (!groups_.is_output(root)) {
+      const int64_t begin = within == out.offsets.end() ? 0 : within->second;
+      const int64_t bytes = begin + (is_view ? 0 : place->second);
+      if (bytes != 0) out.offsets[name] = bytes;
+      out.storage[name] = from;
+      return true;
+    }
+    if (within != out.offsets.end()) return false;
+    if (!groups_.is_made(source) || contains(graph_.outputs, source)) return false;
+    for (auto& [tensor, memory] : out.storage)
+      if (memory == from) memory = name;
+    return true;
+  }
+
+  // What many tensors are joined to is their memory, each part where it lies: nothing is copied.
+  // Those that are something else as well, or whose memory is another's, are copied.
+  bool lies_in_rows(int root, Partition& out) const {
+    const Node& node = groups_.node(root);
+    const std::string& name = graph_.tensor(groups_.stored(root)).name;
+    std::map<std::string, int64_t> begins;
+    int64_t end = 0;
+    for (const TensorId id : node.inputs) {
+      const std::string& part = graph_.tensor(id).name;
+      const bool own = out.storage.at(part) == part;
+      const bool is_free = own && groups_.is_made(id) && !contains(graph_.outputs, id);
+      if (!is_free || !begins.emplace(part, end).second) return false;
+      end += graph::byte_count(graph_.tensor(id));
+    }
+    for (auto& [tensor, memory] : out.storage) {
+      const auto begin = begins.find(memory);
+      if (begin == begins.end()) continue;
+      out.offsets[tensor] += begin->second;
+      memory = name;
     }
     return true;
+  }
+
+  bool stays_alone(int root) const { return places_.contains(root) || rows_.contains(root); }
+
+  // Parts of what a node makes, or of an input, that lie in one piece of its memory, as the steps
+  // of a sequence do: where there are many, they are left where they are, and what reads them is
+  // the same for each.
+  void find_places(const std::set<std::string>& constants) {
+    std::map<TensorId, std::map<int, int64_t>> parts;  // bytes, by nodes, by what they are of
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (!only_moves(graph::class_of(node.op)) || groups_.is_output(as_int(n))) continue;
+      const TensorId of = node.inputs[0];
+      const Tensor& whole = graph_.tensor(of);
+      if (whole.constant || constants.contains(whole.name)) continue;
+      if (const auto begin = begin_of_part(graph_, node)) parts[of][as_int(n)] = *begin;
+    }
+    for (const auto& [of, nodes] : parts)
+      if (nodes.size() >= kManyParts) places_.insert(nodes.begin(), nodes.end());
+  }
+
+  // Many tensors joined, each in one piece; and what such are joined to.
+  void find_rows() {
+    std::set<TensorId> made;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (node.op != OpKind::Concat || !lies_in_pieces(graph_, node)) continue;
+      const auto is_row = [&](TensorId id) { return made.contains(id); };
+      const bool many = node.inputs.size() >= kManyParts;
+      if (!many && std::ranges::none_of(node.inputs, is_row)) continue;
+      rows_.insert(as_int(n));
+      made.insert(node.outputs[0]);
+    }
   }
 
   const Graph& graph_;
   const Limits& limits_;
   Groups groups_;
   Legality legality_;
+  std::map<std::string, TensorId> ids_;  // by name
+  std::map<int, int64_t> places_;        // nodes whose results stay where they are, by their roots
+
+  // Groups to be looked at, by each of the ways to take something in.
+  enum Way { kViews, kOthers, kTogether };
+
+  std::array<Nodes, 3> open_;
+  std::set<int> rows_;  // those whose inputs may be made in their place
 };
 }  // namespace
 
@@ -257,7 +377,8 @@ bool Partition::trivial(const Graph& whole) const {
   return std::ranges::none_of(std::views::iota(0, tensors), holds);
 }
 
-Result<Partition> partition(const Graph& graph, const Rank& rank, const Limits& limits) {
-  return Fuser(graph, rank, limits).run();
+Result<Partition> partition(const Graph& graph, const Rank& rank, const Limits& limits,
+                            const std::set<std::string>& constants) {
+  return Fuser(graph, rank, limits, constants).run();
 }
 }  // namespace warploom::plan

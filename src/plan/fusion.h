@@ -31,6 +31,8 @@ struct Partition {
   std::vector<Region> regions;  // in an order in which they can run
   // The tensor in whose memory a region's lies: its own, or what it views.
   std::map<std::string, std::string> storage;
+  // Of those that are a part of another's memory: where it begins there, in bytes.
+  std::map<std::string, int64_t> offsets = {};
   // Whether the only region is the graph itself, to the last constant.
   bool trivial(const graph::Graph& whole) const;
 };
@@ -44,8 +46,9 @@ using Rank = std::function<std::optional<int>(const graph::Graph& region)>;
 // Fails with no-schedule and the operators that no family covers; with interrupted by its limits.
 // Where planning has had its time, regions stay as they are by then. `rank` is asked a number of
 // times that grows with the nodes, not with the ways through them, and never about more than 64
-// nodes or 32 inputs.
-Result<Partition> partition(const graph::Graph& graph, const Rank& rank, const Limits& limits = {});
+// nodes or 32 inputs. `constants`: inputs of the graph that hold the same in every call.
+Result<Partition> partition(const graph::Graph& graph, const Rank& rank, const Limits& limits = {},
+                            const std::set<std::string>& constants = {});
 
 // The graph as it is cut into regions: in primitives, common ones once, as many of them as keep the
 // target busy. What it computes is judged by what was given.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 #include "base/casts.h"
 #include "base/rows.h"
@@ -60,12 +61,32 @@ Groups::Nodes Groups::readers_of(int root) const {
   return readers;
 }
 
+std::optional<int> Groups::only_reader_of(int root) const {
+  std::optional<int> only;
+  const auto uses = uses_.find(stored(root));
+  if (uses == uses_.end()) return only;
+  for (const int n : uses->second)
+    for (const int group : holders_.at(n)) {
+      if (holders_.at(root).contains(group)) continue;
+      if (only.value_or(group) != group) return std::nullopt;
+      only = group;
+    }
+  return only;
+}
+
+Groups::Nodes Groups::read_by(int into) const {
+  Nodes from;
+  for (const TensorId id : inputs_of(graph_, nodes_of(into)))
+    if (const auto maker = maker_.find(id); maker != maker_.end()) from.insert(maker->second);
+  return from;
+}
+
 Groups::Nodes Groups::read_by_alone(int into) const {
   Nodes from;
   for (const TensorId id : inputs_of(graph_, nodes_of(into))) {
     const auto maker = maker_.find(id);
     if (maker == maker_.end() || outputs_.contains(id)) continue;
-    if (readers_of(maker->second).size() == 1) from.insert(maker->second);
+    if (only_reader_of(maker->second)) from.insert(maker->second);
   }
   return from;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 #include "graph/graph.h"
@@ -41,6 +42,10 @@ class Groups {
   bool is_multiplied(int root, const Nodes& nodes) const;
   // The groups that read what `root` stores. Whoever computes it again does not read it.
   Nodes readers_of(int root) const;
+  // The only group that does, if one alone does. Many readers cost no more than two.
+  std::optional<int> only_reader_of(int root) const;
+  // The roots of what `into` reads.
+  Nodes read_by(int into) const;
   // The roots of what `into` alone reads, but for the graph's outputs.
   Nodes read_by_alone(int into) const;
 

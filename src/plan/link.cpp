@@ -24,6 +24,8 @@ using graph::TensorId;
 class Linker {
  public:
   Linker(const Graph& whole, const Partition& partition) : whole_(whole), partition_(partition) {
+    for (size_t t = 0; t < whole.tensors.size(); ++t)
+      ids_.emplace(whole.tensors[t].name, static_cast<TensorId>(t));
     for (const TensorId id : whole.inputs)
       add(out_.inputs, kernels::spec_of(whole.tensor(id)));
     for (const TensorId id : whole.outputs)
@@ -39,8 +41,12 @@ class Linker {
     out_.foreign = out_.foreign || list.foreign;
     for (Kernel kernel : list.kernels) {
       name(kernel);
-      for (Argument& argument : kernel.args)
-        argument.buffer = buffers.at(argument.buffer);
+      for (Argument& argument : kernel.args) {
+        const Memory& memory = buffers.at(argument.buffer);
+        argument.buffer = memory.buffer;
+        argument.offset = memory.offset;
+        argument.bytes = memory.bytes;
+      }
       out_.kernels.push_back(std::move(kernel));
     }
   }
@@ -48,19 +54,28 @@ class Linker {
   LaunchList take() { return std::move(out_); }
 
  private:
+  struct Memory {
+    std::string buffer;
+    int64_t offset = 0;
+    int64_t bytes = 0;  // of a part; else 0
+  };
+
   void add(std::vector<BufferSpec>& to, BufferSpec spec) {
     if (known_.insert(spec.name).second) to.push_back(std::move(spec));
   }
 
   // The buffers of a region's list in the whole, and what the whole calls each.
-  std::map<std::string, std::string> add_buffers(size_t number, const LaunchList& list) {
+  std::map<std::string, Memory> add_buffers(size_t number, const LaunchList& list) {
     const Region& region = partition_.regions[number];
-    std::map<std::string, std::string> buffers;
+    std::map<std::string, Memory> buffers;
     for (size_t t = 0; t < region.tensors.size(); ++t) {
       const std::string& own = region.graph.tensors[t].name;
       const std::string& memory = partition_.storage.at(region.tensors[t]);
-      buffers[own] = memory;
-      const auto& tensor = whole_.tensor(*whole_.tensor_named(memory));
+      buffers[own] = {memory};
+      const auto offset = partition_.offsets.find(region.tensors[t]);
+      if (offset != partition_.offsets.end())
+        buffers[own] = {memory, offset->second, graph::byte_count(region.graph.tensors[t])};
+      const auto& tensor = whole_.tensor(ids_.at(memory));
       const bool is_input = contains(list.inputs, own, &BufferSpec::name);
       const bool is_output = contains(region.graph.outputs, static_cast<TensorId>(t));
       if (!is_input && !is_output) continue;
@@ -68,7 +83,7 @@ class Linker {
     }
     for (BufferSpec spec : list.workspaces) {
       const std::string name = fmt::format("region {}/{}", number, spec.name);
-      buffers[spec.name] = name;
+      buffers[spec.name] = {name};
       spec.name = name;
       add(out_.workspaces, std::move(spec));
     }
@@ -88,6 +103,7 @@ class Linker {
   const Graph& whole_;
   const Partition& partition_;
   LaunchList out_;
+  std::map<std::string, TensorId> ids_;       // of the whole's tensors, by name
   std::set<std::string> known_;               // buffers
   std::set<std::string> taken_;               // names of kernels
   std::map<std::string, std::string> named_;  // the symbol of each kernel, by its text as it was

@@ -45,7 +45,7 @@ Result<Partition> regions_of(const Graph& graph, Track track, const Capabilities
       best = std::min(best.value_or(kLastRank), as_int(family->suit()));
     return best;
   };
-  WARPLOOM_TRY(Partition made, partition(graph, rank, limits));
+  WARPLOOM_TRY(Partition made, partition(graph, rank, limits, constants));
   WARPLOOM_CHECK(check_constants(graph, constants));
   mark_constants(made, graph, constants);
   return made;

@@ -16,9 +16,11 @@ using graph::Graph;
 using graph::TensorId;
 
 // By the names of the whole graph.
-bool is_constant(const Graph& whole, const Names& known, const std::string& tensor) {
-  if (known.contains(tensor)) return true;
-  return whole.tensor(*whole.tensor_named(tensor)).constant.has_value();
+Names constants_of(const Graph& whole, const Names& named) {
+  Names known = named;
+  for (const graph::Tensor& tensor : whole.tensors)
+    if (tensor.constant) known.insert(tensor.name);
+  return known;
 }
 }  // namespace
 
@@ -36,10 +38,10 @@ Status check_constants(const Graph& graph, const Names& named) {
 }
 
 void mark_constants(Partition& partition, const Graph& whole, const Names& named) {
-  Names known = named;
+  Names known = constants_of(whole, named);
   for (Region& region : partition.regions) {
     for (const TensorId id : region.graph.inputs)
-      if (is_constant(whole, known, region.tensors[as_size(id)]))
+      if (known.contains(region.tensors[as_size(id)]))
         region.constants.insert(region.graph.tensor(id).name);
     if (region.constants.size() == region.graph.inputs.size())
       for (const std::string& stored : region.stored())
@@ -50,9 +52,10 @@ void mark_constants(Partition& partition, const Graph& whole, const Names& named
 }
 
 void add_prepare(LaunchList& list, const Graph& graph, const Names& named) {
+  const Names known = constants_of(graph, named);
   list.constants.clear();
   for (const BufferSpec& input : list.inputs)
-    if (is_constant(graph, named, input.name)) list.constants.push_back(input.name);
+    if (known.contains(input.name)) list.constants.push_back(input.name);
   mark_prepare(list);
   if (list.prepare.empty()) list.constants.clear();
 }

@@ -98,9 +98,11 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
   for (size_t i = 0; i < kernel.args.size(); ++i) {
     const Argument& arg = kernel.args[i];
     Space& space = spaces.at(arg.buffer);
-    pointers[i] = space.bytes.data();
+    pointers[i] = space.bytes.data() + arg.offset;
     if (arg.zeroed) {
-      std::ranges::fill(space.bytes, std::byte{0});
+      const int64_t rest = std::ssize(space.bytes) - arg.offset;
+      const auto begin = space.bytes.begin() + arg.offset;
+      std::fill_n(begin, arg.bytes != 0 ? arg.bytes : rest, std::byte{0});
       space.initialised = true;
     }
     args[i] = &pointers[i];
@@ -109,7 +111,7 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
       args[i] = &maps[i];
     }
     if (!seen.insert(arg.buffer).second) continue;
-    emulator::Allocation memory{pointers[i], space.bytes.size(), arg.buffer};
+    emulator::Allocation memory{space.bytes.data(), space.bytes.size(), arg.buffer};
     memory.writable = space.writable;
     memory.initialised = space.initialised;
     launch.allocations.push_back(std::move(memory));

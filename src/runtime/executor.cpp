@@ -202,7 +202,10 @@ Result<Call> Executor::bound(const std::shared_ptr<const LaunchList>& list,
     for (const Argument& argument : list->kernels[number].args) {
       const auto found = buffers.find(argument.buffer);
       if (found == buffers.end()) return unbound(argument.buffer);
-      const Buffer& buffer = found->second;
+      const Buffer& whole = found->second;
+      const int64_t rest = whole.bytes() - argument.offset;
+      const Buffer buffer =
+          whole.slice(argument.offset, argument.bytes != 0 ? argument.bytes : rest);
       addresses.push_back(buffer.address());
       if (argument.zeroed) calls.push_back([this, buffer] { return fill(buffer, 0); });
     }

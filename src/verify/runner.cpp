@@ -337,9 +337,10 @@ std::vector<CellLaunch> Runner::launches_of(const Work& work) const {
     launch.blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
     launch.end = launch.blocks;
     for (const Argument& argument : kernel.args) {
-      launch.buffers.push_back(address_of(argument.buffer));
+      launch.buffers.push_back(address_of(argument.buffer) + as_uint64(argument.offset));
       if (!argument.zeroed) continue;
-      const auto bytes = as_uint64(work.buffers.at(argument.buffer).bytes());
+      const int64_t rest = work.buffers.at(argument.buffer).bytes() - argument.offset;
+      const auto bytes = as_uint64(argument.bytes != 0 ? argument.bytes : rest);
       const int64_t pieces = ceil_div(as_int64(bytes), kFillPiece);
       launches.push_back({.function = CellLaunch::kFill,
                           .buffers = {launch.buffers.back(), bytes, 0},

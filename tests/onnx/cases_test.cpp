@@ -85,6 +85,10 @@ Allowed allowed_in(const fs::path& folder) {
   return allowed;
 }
 
+// Operators of which numbers say what they do: the size of a result, whether anything is dropped.
+constexpr std::array<std::string_view, 5> kSized = {"Resize", "Upsample", "Range", "OneHot",
+                                                    "Dropout"};
+
 // What the model leaves open and the case decides, lists of axes and the like, becomes part of the
 // model.
 void settle_lists(onnx::ModelProto& model, const fs::path& data) {
@@ -94,8 +98,7 @@ void settle_lists(onnx::ModelProto& model, const fs::path& data) {
                           type.elem_type() == onnx::TensorProto::INT32;
     const std::string& op = model.graph().node(0).op_type();
     const bool numbers = op == "Range" || op == "MelWeightMatrix";
-    const bool scales =
-        numbers || (i > 0 && (op == "Resize" || op == "OneHot" || op == "Upsample"));
+    const bool scales = numbers || (contains(kSized, op) && i > 0);
     if (!(integers || scales) || type.shape().dim_size() > 1) continue;
     onnx::TensorProto value;
     if (const auto bytes = read_file(data / fmt::format("input_{}.pb", i));

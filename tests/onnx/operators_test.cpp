@@ -66,6 +66,38 @@ TEST(Operators, SwishAndShrinkTakeTheirAttributes) {
               {-1.5, 0, 1.5});
 }
 
+TEST(Operators, BatchNormalizationInTrainingTakesTheBatchsOwnStatistics) {
+  const auto trained = [](int output) {
+    std::vector<std::string> outputs(3);
+    outputs[0] = "first";
+    outputs[static_cast<size_t>(output)] = "y";
+    return made_of(
+        model_text(node_text("BatchNormalization", {"x", "s", "b", "m", "v"}, outputs,
+                             integer_text("training_mode", 1) + real_text("epsilon", 0) +
+                                 real_text("momentum", 0.75)) +
+                       input_text("x", {"2", "1", "2"}) + input_text("s", {"1"}) +
+                       input_text("b", {"1"}) + input_text("m", {"1"}) + input_text("v", {"1"}),
+                   15),
+        {{1, 1, 5, 5}, {3}, {10}, {8}, {16}});
+  };
+  expect_near(trained(0), {7, 7, 13, 13});
+  expect_near(trained(1), {0.75 * 8 + 0.25 * 3});
+  expect_near(trained(2), {0.75 * 16 + 0.25 * 4});
+}
+
+TEST(Operators, DropoutThatDropsNothingMayTrain) {
+  const std::string flags =
+      "initializer { name: \"r\" data_type: 1 float_data: 0 } "
+      "initializer { name: \"half\" data_type: 1 float_data: 0.5 } "
+      "initializer { name: \"t\" data_type: 9 int32_data: 1 } ";
+  const auto dropout = [&](const std::string& ratio) {
+    return model_text(node_text("Dropout", {"x", ratio, "t"}, {"y"}) + input_text("x", {"2"}) +
+                      flags);
+  };
+  expect_near(made_of(dropout("r"), {{1, 2}}), {1, 2});
+  EXPECT_EQ(refusal_of(dropout("half")).code, ErrorCode::kOnnxAttribute);
+}
+
 TEST(Operators, ModOfFloatsIsExact) {
   const auto of = [](int fmod, const std::vector<float>& a, const std::vector<float>& b) {
     const std::string size = std::to_string(a.size());

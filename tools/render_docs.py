@@ -8,6 +8,7 @@ WHAT is
 
   errors                  the table of error codes, from src/base/error_codes.def
   kernelbench             the boards of KernelBench tasks, bench/results/*/kernelbench_cold.json
+  kernelbench summary     a line for each of these boards
   machines                which machines have results, bench/results
   cpu                     what the CPU target reaches, by groups of work and machines,
                           bench/results/*/cpu.json
@@ -55,7 +56,7 @@ import sys
 import render_measured
 from markdown import reflow
 from render_cpu import render_cpu
-from render_kernelbench import render_kernelbench
+from render_kernelbench import render_kernelbench, render_kernelbench_summary
 from render_policy import render_policy
 from render_results import (
     full_results,
@@ -196,6 +197,8 @@ def render(what, root):
         return render_corpus(root)
     if words == ["kernelbench"]:
         return render_kernelbench(root)
+    if words == ["kernelbench", "summary"]:
+        return render_kernelbench_summary(root)
     if words == ["cpu"]:
         return render_cpu(root)
     if words == ["machines"]:

@@ -164,9 +164,37 @@ def board_of(folder, data, track):
     return head + table(["measure", "today", "gate", "aim"], lines) + "\n" + table_of(rows) + "\n"
 
 
-def render_kernelbench(root):
-    boards = []
+def boards_in(root):
     for path in sorted((root / "bench/results").glob("*/kernelbench_cold.json")):
-        data = json.loads(path.read_text())
-        boards += [board_of(path.parent.name, data, track) for track in ("fp32", "tf32")]
+        yield path.parent.name, json.loads(path.read_text())
+
+
+def render_kernelbench(root):
+    boards = [
+        board_of(folder, data, track)
+        for folder, data in boards_in(root)
+        for track in ("fp32", "tf32")
+    ]
     return "".join(boards) or "No card has a board yet.\n"
+
+
+def summary_line(data, track):
+    """A board in a line: how many tasks, and what became of them."""
+    rows = [row for row in data["rows"] if row["track"] == track]
+    right, wall, _, level, behind, mean, _ = gates(rows, data["budget_s"])
+    measured = f"{len(rows)} of {data['tasks'][track]}"
+    budget = f"{data['budget_s']:g} s"
+    values = [value.split(" of ")[0] for value in (right, level, behind, mean, wall)]
+    return [data["device"], track, budget, measured, *values[:3], f"{values[3]}×", values[4]]
+
+
+def render_kernelbench_summary(root):
+    lines = [
+        summary_line(data, track)
+        for _, data in boards_in(root)
+        for track in ("fp32", "tf32")
+        if any(row["track"] == track for row in data["rows"])
+    ]
+    headers = ["card", "track", "budget", "tasks measured", "right", "faster or tied"]
+    headers += ["behind", "geometric mean", "in time"]
+    return table(headers, lines)

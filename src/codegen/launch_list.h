@@ -31,7 +31,7 @@ struct TensorMapSpec {
 };
 
 struct Argument {
-  std::string buffer;  // which buffer
+  std::string buffer;       // which buffer
   bool tensor_map = false;  // passed as a tensor map over the buffer instead of its address
   TensorMapSpec map;
   bool zeroed = false;  // the buffer is filled with zeros before the launch

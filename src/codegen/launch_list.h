@@ -31,11 +31,7 @@ struct TensorMapSpec {
 };
 
 struct Argument {
-  std::string buffer;  // which buffer
-  // The part of it that the kernel's tensor is, in bytes: a step of a sequence. 0 bytes: all from
-  // `offset` on.
-  int64_t offset = 0;
-  int64_t bytes = 0;
+  std::string buffer;       // which buffer
   bool tensor_map = false;  // passed as a tensor map over the buffer instead of its address
   TensorMapSpec map;
   bool zeroed = false;  // the buffer is filled with zeros before the launch
@@ -47,6 +43,10 @@ struct Argument {
   // tiles one behind another.
   std::vector<std::vector<layout::MemoryMode>> prepacked = {};
   bool written = false;  // the kernel stores into it; false as well where nothing is known
+  // The part of the buffer that the kernel's tensor is, in bytes: a step of a sequence. 0 bytes:
+  // all from `offset` on.
+  int64_t offset = 0;
+  int64_t bytes = 0;
 };
 
 struct Kernel {

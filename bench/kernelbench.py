@@ -14,8 +14,8 @@ The board is made in parts. Rows that FILE (default: kernelbench_cold.json of th
 has of this track are not measured again, unless --again; the rest comes in an order that --seed
 draws, so that a partial board is a fair sample. No row begins that would not end within --limit, as
 far as rows so far tell. With --gpus N as many rows are measured at a time, each with a GPU and a
-share of the cores of its own. Of the tf32 board the tasks are every third, in that order, that has a
-contraction. Exit status 1: a row failed.
+share of the cores of its own. Of the tf32 board the tasks are every third, in that order, that has
+a contraction. Exit status 1: a row failed.
 
 >>> order = lambda names: [one["task"] for one in order_of([{"task": x} for x in names], "fp32", 1)]
 >>> order("abcdefgh") == order("hgfedcba") != list("abcdefgh")

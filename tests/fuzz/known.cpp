@@ -156,6 +156,7 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
     case ValueOp::round_tf32: demand(a.size() < 0x1p30); return stored(Dtype::tf32, a);
     case ValueOp::binade:
     case ValueOp::inverse_binade:
+    case ValueOp::bit_and:
     case ValueOp::fmod:  // jumps: no program of the generator has it
       demand(false);
       return a;

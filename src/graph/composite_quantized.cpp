@@ -4,11 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
-#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/composite_pieces.h"

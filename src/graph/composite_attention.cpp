@@ -1,13 +1,12 @@
 // The rewriting of Attention and RotaryEmbedding.
 #include "graph/composite_attention.h"
 #include <fmt/format.h>
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <vector>
+#include <string_view>
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"

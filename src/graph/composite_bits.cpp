@@ -1,5 +1,4 @@
 // The rewriting of what moves bits.
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include "base/casts.h"

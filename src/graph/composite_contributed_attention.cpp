@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/composite_attention.h"
-#include "graph/composite_lookups.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
 #include "graph/rules.h"

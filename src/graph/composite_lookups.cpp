@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include "base/casts.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
 #include "graph/operators.h"

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -112,30 +111,51 @@ Picked picked_in_turn(PrimitiveWriter& writer, const Top& of) {
 }
 }  // namespace
 
+namespace {
+// k: an input, an attribute of the first operator sets.
+Result<int64_t> wanted_count(const PrimitiveWriter& writer) {
+  if (!writer.has(1)) {
+    const int64_t named = writer.node.integer("k", -1);
+    if (named >= 0) return named;
+    return writer.error(ErrorCode::kOnnxName, "a TopK lacks its k", "an input", "nothing");
+  }
+  const auto k = constant_scalar(writer.graph, writer.raw(1));
+  if (k) return as_int64(*k);
+  return writer.error(ErrorCode::kOnnxDynamicShape, "how many a TopK takes is not known",
+                      "a constant", writer.in(1), "export the model with a fixed k");
+}
+
+// Unsigned numbers of 64 bits as signed ones in the same order, and back.
+Id turned_over(PrimitiveWriter& writer, Id x, Dtype to) {
+  const Id whole = writer.cast(x, Dtype::i64, "whole");
+  const Id half = writer.scalar(-0x1p63, whole, "half");
+  return writer.cast(writer.add(whole, half, "turned_over"), to, "in_order");
+}
+}  // namespace
+
 // The k best along an axis and where they are, sorted.
 Result<Outputs> top_k(PrimitiveWriter& writer) {
-  WARPLOOM_CHECK(check_number(writer, 0));
+  const bool is_unsigned = writer.in(0).dtype == Dtype::u64;
+  if (!is_unsigned) WARPLOOM_CHECK(check_number(writer, 0));
   Top of;
   of.x = writer.raw(0);
+  if (is_unsigned) of.x = turned_over(writer, of.x, Dtype::i64);
   WARPLOOM_TRY(of.axis, checked_axis(writer));
   of.size = writer.shape(of.x)[of.axis];
-  const auto k = constant_scalar(writer.graph, writer.raw(1));
-  if (!k)
-    return writer.error(ErrorCode::kOnnxDynamicShape, "how many a TopK takes is not known",
-                        "a constant", writer.in(1), "export the model with a fixed k");
-  of.k = as_int64(*k);
+  WARPLOOM_TRY(of.k, wanted_count(writer));
   of.largest = writer.node.integer("largest") != 0;
   if (of.k < 0 || of.k > of.size)
     return writer.error(kShape, "a TopK takes more than there is", fmt::format("0 to {}", of.size),
                         of.k);
   if (of.k == 0) {
     const Shape none = with(writer.shape(of.x), of.axis, 0);
-    return Outputs{part_of(writer, of.x, of.axis, 0, 0, "values"),
+    return Outputs{part_of(writer, writer.raw(0), of.axis, 0, 0, "values"),
                    writer.table(Dtype::i64, none, "indices", [](int64_t) { return 0; })};
   }
   const int64_t most = of.size > kShortLine ? kMostPicked : kFew;
   const bool in_turn = of.k == 1 || (of.size > kShortForFew && of.k <= most);
-  const Picked found = in_turn ? picked_in_turn(writer, of) : picked_by_rank(writer, of);
+  Picked found = in_turn ? picked_in_turn(writer, of) : picked_by_rank(writer, of);
+  if (is_unsigned) found.values = turned_over(writer, found.values, Dtype::u64);
   return Outputs{found.values, found.places};
 }
 

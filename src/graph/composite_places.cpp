@@ -3,9 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"

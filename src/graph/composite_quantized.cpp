@@ -4,11 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
-#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/composite_pieces.h"
@@ -142,14 +139,14 @@ Result<Outputs> dynamic_quantize(PrimitiveWriter& writer) {
   };
   const Id most = end(OpKind::ReduceMax, OpKind::Max, "most");
   const Id least = end(OpKind::ReduceMin, OpKind::Min, "least");
-  const Id length = writer.sub(most, least, "length");
+  const Id length = as_stored(writer, writer.sub(most, least, "ends_apart"), "length");
   const Id nothing = writer.make(OpKind::Equal, {length, zero}, "nothing");
   const Id one = writer.scalar(1, x, "one");
   const Id steps = writer.scalar(255, x, "steps");
   const Id kept = writer.where(nothing, one, length, "kept");
   const Id step = writer.make(OpKind::Div, {kept, steps}, "step");
   const Id scale = as_stored(writer, step, "scale");
-  const Id lowest = writer.make(OpKind::Div, {least, scale}, "lowest");
+  const Id lowest = as_stored(writer, writer.make(OpKind::Div, {least, scale}, "ratio"), "lowest");
   const Id place =
       quantized(writer, writer.sub(zero, lowest, "place"), kAbsent, Dtype::u8, "point");
   const Id ratio = writer.make(OpKind::Div, {x, scale}, "ratio");

@@ -1,16 +1,12 @@
 // The rewriting of ONNX Runtime's quantized operators.
 #include <fmt/format.h>
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "graph/composite_attention.h"
 #include "graph/composite_pieces.h"
 #include "graph/composite_quantized.h"
 #include "graph/graph.h"

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"

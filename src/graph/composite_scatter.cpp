@@ -13,7 +13,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"

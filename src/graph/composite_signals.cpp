@@ -7,10 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <numbers>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"

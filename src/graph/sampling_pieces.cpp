@@ -1,10 +1,6 @@
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string_view>
 #include <vector>
 #include "base/casts.h"
-#include "base/dtype.h"
 #include "graph/composite_lookups.h"
 #include "graph/composite_sampling.h"
 #include "graph/graph.h"

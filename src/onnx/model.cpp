@@ -67,6 +67,15 @@ std::optional<OpKind> operator_named(const NodeProto& node, bool contributed) {
   return op;
 }
 
+// Attributes that meant something else, where they are left out, in older operator sets.
+void say_defaults(int64_t opset, Node& node) {
+  const int64_t first_axis = 1;
+  const std::string from_corner = "output_half_pixel";
+  if (node.op == OpKind::RoiAlign && opset < 16)
+    node.attributes.emplace("coordinate_transformation_mode", from_corner);
+  if (node.op == OpKind::DFT && opset < 20) node.attributes.emplace("axis", first_axis);
+}
+
 class Importer {
  public:
   Importer(const ModelProto& model, const FlatModel& flat, const Source& source)
@@ -405,6 +414,7 @@ Status Importer::read_node(const VersionedNode& node_of_model) {
   const int64_t version = contributed ? graph::kContributed : opset;
   for (const auto& attribute : proto.attribute())
     WARPLOOM_CHECK(add_attribute(attribute, version, place, node));
+  if (!contributed) say_defaults(opset, node);
   graph_.nodes.push_back(std::move(node));
   return ok();
 }

@@ -25,6 +25,8 @@ struct Advice {
 
 constexpr std::string_view kSizeOfResult =
     "do it outside the model: the size of its result depends on the values";
+constexpr std::string_view kTexts =
+    "do it outside the model: texts and pictures that are packed are no tensors of numbers";
 constexpr std::string_view kGiveRandom = "draw the numbers outside and give them as an input";
 
 // Operators of ONNX that are not supported, with what can be done.
@@ -32,6 +34,12 @@ constexpr Advice kAdvice[] = {
     {"NonZero", kSizeOfResult},
     {"Unique", kSizeOfResult},
     {"NonMaxSuppression", kSizeOfResult},
+    {"StringNormalizer", kTexts},
+    {"StringConcat", kTexts},
+    {"StringSplit", kTexts},
+    {"RegexFullMatch", kTexts},
+    {"TfIdfVectorizer", kTexts},
+    {"ImageDecoder", kTexts},
     {"RandomNormal", kGiveRandom},
     {"RandomNormalLike", kGiveRandom},
     {"RandomUniform", kGiveRandom},
@@ -43,12 +51,11 @@ constexpr Advice kAdvice[] = {
 
 // Operators that ONNX Runtime adds, with operators of ONNX that say the same.
 constexpr Advice kContributed[] = {
-    {"GroupNorm", "GroupNormalization (operator set 21)"},
     {"PackedAttention", "MatMul, Softmax and MatMul"},
     {"PackedMultiHeadAttention", "MatMul, Softmax and MatMul"},
     {"DecoderMaskedMultiHeadAttention", "MatMul, Softmax and MatMul"},
-    {"BiasSoftmax", "Add, then Softmax"},
-    {"BiasSplitGelu", "Add, Split, Gelu and Mul"},
+    {"MoE", "a MatMul for each expert, weighted by a Softmax"},
+    {"GatherBlockQuantized", "DequantizeLinear, then Gather"},
     {"Inverse", "nothing in ONNX: invert outside the model"},
 };
 
@@ -77,6 +84,12 @@ Error foreign_operator(const NodeProto& node, const std::string& place) {
         "onnxruntime, graph_optimization_level below extended), or export without them";
     if (const auto same = advice_of(kContributed, op))
       error.remedy += fmt::format("; ONNX says the same by {}", *same);
+  } else if (domain == "ai.onnx.ml") {
+    error.remedy =
+        "run trees, encoders and other operators of ai.onnx.ml outside the model: they are no "
+        "arithmetic of tensors";
+  } else if (domain.starts_with("ai.onnx.preview")) {
+    error.remedy = "export for inference, with operators that are no previews";
   } else {
     error.remedy = fmt::format(
         "define {}.{} as a function of the model (onnxscript does when its functions are "

@@ -305,6 +305,59 @@ TEST(MatMulIntegerToFloat, IsTheProductTimesScalesPlusABias) {
       wanted);
 }
 
+TEST(QGemm, IsTheProductOfIntegersPlusABias) {
+  const Product product;
+  const Given a = integers(Dtype::u8, {3, 300}, 1);
+  const Given b = integers(Dtype::i8, {300, 4}, 2);
+  const Given c = of(Dtype::i32, {4}, {1000, -1000, 0, 7});
+  const std::vector<Given> operands = {
+      a, f32({}, {0.5}), of(Dtype::u8, {}, {100}), b, f32({}, {0.25}), of(Dtype::i8, {}, {3}), c};
+  Numbers floats;
+  Numbers wanted;
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t j = 0; j < 4; ++j) {
+      floats.push_back((product.at(a, 100, b, 3, i, j) + c.values[j]) * 0.125);
+      wanted.push_back(held(nearest(floats.back() / 256) + 128, Dtype::u8));
+    }
+  expect_close(made(theirs("QGemm", operands))[0], floats);
+  std::vector<Given> narrow = operands;
+  narrow.push_back(f32({}, {256}));
+  narrow.push_back(of(Dtype::u8, {}, {128}));
+  EXPECT_EQ(made(theirs("QGemm", narrow))[0], wanted);
+  narrow[6] = of(Dtype::i32, {3}, {1, 2, 3});
+  EXPECT_EQ(refusal(theirs("QGemm", narrow)).code, ErrorCode::kOnnxShape);
+}
+
+TEST(GroupNorm, NormsGroupsWithChannelsLast) {
+  const Given x =
+      f32({1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});  // groups {1, 2, 5, 6} and {3, 4, 7, 8}
+  const Given ones = f32({4}, {1, 1, 1, 1});
+  const Given none = f32({4}, {0, 0, 0, 0});
+  const double unit = 1 / std::sqrt(4.25);
+  const auto all =
+      made(theirs("GroupNorm", {x, ones, none}, {whole("groups", 2), real("epsilon", 0)}));
+  expect_close(all[0],
+               {-2.5 * unit, -1.5 * unit, -2.5 * unit, -1.5 * unit, 1.5 * unit, 2.5 * unit,
+                1.5 * unit, 2.5 * unit},
+               1e-6);
+  Case skip =
+      theirs("SkipGroupNorm", {x, ones, none, f32({1, 4}, {1, 1, 1, 1})}, {whole("groups", 2)});
+  skip.outputs = 2;
+  EXPECT_EQ(made(skip)[1], (Numbers{2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(refusal(theirs("GroupNorm", {x, ones, none}, {whole("groups", 3)})).code,
+            ErrorCode::kOnnxAttribute);
+}
+
+TEST(BiasSoftmax, ChoosesOverAllFromItsAxisOn) {
+  const Made found =
+      made(theirs("BiasSoftmax", {f32({1, 2, 2}, {0, 0, 0, 0}), f32({2}, {0, std::log(3)})}));
+  expect_close(found[0], {0.125, 0.375, 0.125, 0.375}, 1e-6);
+  const Made gated = made(theirs("BiasSplitGelu", {f32({1, 2}, {2, 100}), f32({2}, {1, 0})}));
+  expect_close(gated[0], {300}, 1e-6);
+  EXPECT_EQ(refusal(theirs("BiasSplitGelu", {f32({1, 3}, {1, 2, 3}), f32({3}, {1, 2, 3})})).code,
+            ErrorCode::kOnnxShape);
+}
+
 // Norms, products and convolutions of ONNX Runtime's that join others.
 TEST(SkipLayerNormalization, NormsTheSumAndGivesItOut) {
   const Given x = drawn({2, 4}, 1);

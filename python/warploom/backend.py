@@ -16,6 +16,7 @@ by register().
 """
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
@@ -24,14 +25,14 @@ import re
 import sys
 import tempfile
 import threading
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import fx
 
 from . import exporting
 from .errors import WarploomError
-from .graph_facts import Fact, facts_of, name_of
+from .graph_facts import Fact, facts_of, gpus_of, name_of
 from .graph_parts import Part, Side, parts_of, sides_of
 from .loading import load
 from .optimizing import optimize, wants_gradient
@@ -54,9 +55,17 @@ def backend(
     """What computes an FX graph: a function of its inputs that gives what the graph gives.
 
     `example_inputs` are not looked at: torch may hand over tensors without elements, and so the
-    work is done at the first call.
+    work is done at the first call. The function's `report` says what became of each part, and of
+    each node that stays with torch.
     """
-    return Compiled(graph, dict(options or {}))
+    compiled = Compiled(graph, dict(options or {}))
+
+    def call(*inputs: Any) -> Any:
+        return compiled(*inputs)
+
+    call.report = compiled.report  # type: ignore[attr-defined]
+    call.compiled = compiled  # type: ignore[attr-defined]
+    return call
 
 
 def register() -> None:
@@ -120,9 +129,12 @@ class Compiled:
                 "torch.compile, and each shape has kernels of its own"
             )
             return self.graph
+        if in_autocast(self.graph):
+            self.say("the graph is computed under autocast and stays with torch: convert the module")
+            return self.graph
         facts = facts_of(self.graph, inputs)
         made, calls = self.divided(facts, inputs)
-        self.fill(calls, inputs, made)
+        self.fill(calls)
         return made
 
     def divided(
@@ -133,7 +145,8 @@ class Compiled:
         side = sides_of(self.graph, facts, lambda node: "")
         made, calls = self.with_calls(facts, side, inputs)
         if any(self.refusal(call) for call in calls):
-            probe = Probe(self, facts)
+            device = inputs[0].device if inputs else torch.device("cpu")
+            probe = Probe(self, facts, device)
             side = sides_of(self.graph, facts, probe.why_not)
             made, calls = self.with_calls(facts, side, inputs)
         for node, why in side.why.items():
@@ -151,7 +164,8 @@ class Compiled:
         for i, part in enumerate(parts):
             calls.append(PartCall(part))
             setattr(made, f"part_{i}", calls[-1])
-        with torch.no_grad():
+        state = [*filter(is_weight, inputs), *self.graph.buffers()]
+        with torch.no_grad(), unchanged(state, facts), torch.random.fork_rng(gpus_of(inputs)):
             made(*(copied(value) for value in inputs))
         return made, calls
 
@@ -179,7 +193,7 @@ class Compiled:
                 return f"{error.code}: {error.message}"
         return ""
 
-    def fill(self, calls: list["PartCall"], inputs: Sequence[Any], made: fx.GraphModule) -> None:
+    def fill(self, calls: list["PartCall"]) -> None:
         """Puts kernels into the parts."""
         nodes = sum(len(call.part.nodes) for call in calls)
         self.say(f"{nodes} nodes in {len(calls)} parts become kernels")
@@ -292,9 +306,12 @@ class PartCall(torch.nn.Module):
 class Probe:
     """Asks of single nodes whether they are read; the same of a kind is asked once."""
 
-    def __init__(self, compiled: Compiled, facts: Mapping[fx.Node, Fact]):
+    def __init__(
+        self, compiled: Compiled, facts: Mapping[fx.Node, Fact], device: torch.device
+    ) -> None:
         self.compiled = compiled
         self.facts = facts
+        self.device = device  # of the examples of single nodes
         self.known: dict[str, str] = {}
 
     def why_not(self, node: fx.Node) -> str:
@@ -329,12 +346,6 @@ class Probe:
         ]
         return self.compiled.why_not_read(part.module, inputs)
 
-    @property
-    def device(self) -> torch.device:
-        """Where the examples of single nodes are."""
-        weights = [*self.compiled.graph.parameters(), *self.compiled.graph.buffers()]
-        return weights[0].device if weights else torch.device("cpu")
-
 
 def made(shape: Sequence[int], dtype: str, device: torch.device) -> torch.Tensor:
     """A tensor to export with: its elements do not matter."""
@@ -350,6 +361,26 @@ def is_weight(value: torch.Tensor) -> bool:
 def copied(value: torch.Tensor) -> torch.Tensor:
     """An input that the graph may write, as a copy; a weight is itself."""
     return value if is_weight(value) else value.detach().clone()
+
+
+@contextlib.contextmanager
+def unchanged(state: Sequence[torch.Tensor], facts: Mapping[fx.Node, Fact]) -> Iterator[None]:
+    """Weights and statistics as they were, after a graph that writes some was run."""
+    writes = any(fact.is_barrier for fact in facts.values())
+    kept = [(value, value.detach().clone()) for value in state] if writes else []
+    try:
+        yield
+    finally:
+        for value, was in kept:
+            value.copy_(was)
+
+
+def in_autocast(graph: fx.GraphModule) -> bool:
+    """Whether torch would choose other types for the graph than it says."""
+    targets = (getattr(node.target, "__name__", "") for node in graph.graph.nodes)
+    if any("autocast" in target for target in targets):
+        return True
+    return torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled()
 
 
 def line_of(node: fx.Node) -> str:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """KernelBench-format files from module to row: optimized, judged under two rules, timed.
 
-    PYTHONPATH=python python3 bench/kernelbench_modules.py TASKS --out rows.jsonl \\
+    python3 bench/kernelbench_modules.py TASKS --out rows.jsonl \\
         [--budget 20s] [--track tf32] [--target cpu] [--limit 3600] [--only SUBSTRING] [--again]
 
 TASKS is a folder of files with `Model`, get_inputs() and get_init_inputs(), KernelBench's own

@@ -1,4 +1,5 @@
 """The backend of torch.compile, called as torch calls it: with an FX graph and inputs."""
+import operator
 import sys
 import types
 import unittest
@@ -190,6 +191,24 @@ class BackendTest(unittest.TestCase):
         with torch.no_grad(), torch.autocast(DEVICE.type, torch.bfloat16):
             self.assertEqual(made(X).dtype, torch.bfloat16)
         self.assertIn("autocast", made.report[0])
+
+
+    def test_a_tuple_with_nothing_in_it_stays_whole(self):
+        # As torch's own attention gives it: weights that were not asked for are None.
+        def pair(x):
+            return torch.relu(x), None
+
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        both = graph.call_function(pair, (x,))
+        first = graph.call_function(operator.getitem, (both, 0))
+        second = graph.call_function(operator.getitem, (both, 1))
+        graph.output((graph.call_function(torch.mul, (first, 2)), second))
+        made = warploom.backend(torch.fx.GraphModule(nn.Module(), graph), [X], options=OPTIONS)
+        with torch.no_grad():
+            found = made(X)
+        self.assert_like(found[0], torch.relu(X) * 2)
+        self.assertIsNone(found[1])
 
 
 class OnlyFasterTest(unittest.TestCase):

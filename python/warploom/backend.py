@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.metadata
+import operator
 import os
 import pathlib
 import re
@@ -41,6 +42,7 @@ from .refusing import REMEDY_GRADIENTS
 
 NAME = "warploom"
 GROUP = "torch_dynamo_backends"
+NAMED = 8  # nodes of a kind, where all are too many
 WEIGHT_SETS = 64  # of one part, for modules that share their code
 SHOWN = ("target", "track")  # options that `warploom show` takes
 SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0}
@@ -130,10 +132,13 @@ class Compiled:
             )
             return self.graph
         if in_autocast(self.graph):
-            self.say("the graph is computed under autocast and stays with torch: convert the module")
+            self.say("the graph is under autocast and stays with torch: convert the module")
             return self.graph
-        facts = facts_of(self.graph, inputs)
-        made, calls = self.divided(facts, inputs)
+        try:
+            made, calls = self.divided(facts_of(self.graph, inputs), inputs)
+        except Exception as error:  # a program that runs under torch runs under this
+            self.say(f"the graph stays with torch: {type(error).__name__}: {error}")
+            return self.graph
         self.fill(calls)
         return made
 
@@ -149,10 +154,18 @@ class Compiled:
             probe = Probe(self, facts, device)
             side = sides_of(self.graph, facts, probe.why_not)
             made, calls = self.with_calls(facts, side, inputs)
-        for node, why in side.why.items():
-            if why:
-                self.say(f"with torch stays {name_of(node)}{line_of(node)}: {why}")
+        self.say_what_stays(side)
         return made, calls
+
+    def say_what_stays(self, side: Side) -> None:
+        """A line for each kind of node that torch computes: what it calls, which nodes, why."""
+        alike: dict[tuple[str, str], list[str]] = {}
+        for node, why in side.why.items():
+            if why and node.target is not operator.getitem:
+                alike.setdefault((name_of(node), why), []).append(f"{node.name}{line_of(node)}")
+        for (name, why), nodes in alike.items():
+            more = f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else ""
+            self.say(f"with torch stays {name} ({', '.join(nodes[:NAMED])}{more}): {why}")
 
     def with_calls(
         self, facts: Mapping[fx.Node, Fact], side: Side, inputs: Sequence[Any]
@@ -181,8 +194,8 @@ class Compiled:
             try:
                 exporting.export(module, tuple(inputs), file, **ways)
             except Exception as error:  # exporters raise what they like
-                said = str(error).strip().splitlines() or [""]
-                return f"torch does not export it: {said[0][:200]}"
+                said = (str(error).strip().splitlines() or [""])[0]
+                return f"torch does not export it: {said.split('. ')[0][:200]}"
             arguments = ["show", str(file), "--what", "regions"]
             for name in SHOWN:
                 if name in self.options:

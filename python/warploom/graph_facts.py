@@ -8,6 +8,7 @@ made for fixed shapes. One run of the graph on copies of real inputs shows all o
 from __future__ import annotations
 
 import dataclasses
+import operator
 from typing import Any, Sequence
 
 import torch
@@ -94,6 +95,8 @@ class Recorder(fx.Interpreter):
             return Fact("tensor", storages=storages, shapes=shapes)
         if tensors:
             return Fact("tensors", storages=storages, shapes=shapes)
+        if node.target is operator.getitem and self.facts[node.args[0]].kind == "tensors":
+            return Fact("value", result, folds=True)  # nothing, in the place of a tensor
         if node.op == "call_function" and not is_plain(result):
             return Fact("value", result, why="it has an effect of its own", is_barrier=True)
         return Fact("value", result, self.folds(node), "" if self.folds(node) else NOT_FIXED)

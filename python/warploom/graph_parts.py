@@ -82,6 +82,8 @@ def levels_of(
         sources = [source for source in node.all_input_nodes if source in levels]
         above = [levels[source] + (side[source] != side[node]) for source in sources]
         levels[node] = max([floor, *above])
+        if node.target is operator.getitem and facts[node.args[0]].kind == "tensors":
+            levels[node] = levels.get(node.args[0], 0)  # a tuple does not cross from part to part
         highest = max(highest, levels[node])
     return levels
 

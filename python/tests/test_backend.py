@@ -1,4 +1,5 @@
 """The backend of torch.compile, called as torch calls it: with an FX graph and inputs."""
+import operator
 import sys
 import types
 import unittest
@@ -67,7 +68,7 @@ class BackendTest(unittest.TestCase):
         self.assertLess(error_between(found, wanted), 1e-3)
 
     def has_kernels(self, made, parts=1):
-        calls = [part for part in made.ready.children() if hasattr(part, "bundle")]
+        calls = [part for part in made.compiled.ready.children() if hasattr(part, "bundle")]
         self.assertEqual([part.bundle is not None for part in calls], [True] * parts, made.report)
 
     def test_a_graph_that_is_read_is_one_part(self):
@@ -156,6 +157,60 @@ class BackendTest(unittest.TestCase):
         self.assertTrue(any("stays with torch: usage" in line for line in made.report), made.report)
 
 
+    def test_statistics_of_a_norm_in_training_are_counted_once_a_call(self):
+        module = nn.Sequential(nn.BatchNorm1d(16), nn.ReLU()).to(DEVICE)
+        graph = torch.fx.symbolic_trace(module)
+        with torch.no_grad():
+            made = warploom.backend(graph, [X], options=OPTIONS)
+            made(X)
+        self.assertEqual(module[0].num_batches_tracked.item(), 1)
+
+    def test_a_function_that_is_called_for_its_effect_keeps_its_place(self):
+        def function(x):
+            torch._C._set_grad_enabled(False)
+            y = torch.relu(x * 2)
+            torch._C._set_grad_enabled(True)
+            return y
+
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        graph.call_function(torch._C._set_grad_enabled, (False,))
+        y = graph.call_function(torch.relu, (graph.call_function(torch.mul, (x, 2)),))
+        graph.call_function(torch._C._set_grad_enabled, (True,))
+        graph.output((y,))
+        graph = torch.fx.GraphModule(nn.Module(), graph)
+        made = warploom.backend(graph, [X], options=OPTIONS)
+        with torch.no_grad():
+            self.assert_like(made(X)[0], function(X))
+            code = made.compiled.ready.code
+        self.assertLess(code.index("_set_grad_enabled(False)"), code.index("part_0"))
+        self.assertLess(code.index("part_0"), code.index("_set_grad_enabled(True)"))
+
+    def test_under_autocast_a_graph_stays_with_torch(self):
+        made = compiled(Perceptron().to(DEVICE).eval())
+        with torch.no_grad(), torch.autocast(DEVICE.type, torch.bfloat16):
+            self.assertEqual(made(X).dtype, torch.bfloat16)
+        self.assertIn("autocast", made.report[0])
+
+
+    def test_a_tuple_with_nothing_in_it_stays_whole(self):
+        # As torch's own attention gives it: weights that were not asked for are None.
+        def pair(x):
+            return torch.relu(x), None
+
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        both = graph.call_function(pair, (x,))
+        first = graph.call_function(operator.getitem, (both, 0))
+        second = graph.call_function(operator.getitem, (both, 1))
+        graph.output((graph.call_function(torch.mul, (first, 2)), second))
+        made = warploom.backend(torch.fx.GraphModule(nn.Module(), graph), [X], options=OPTIONS)
+        with torch.no_grad():
+            found = made(X)
+        self.assert_like(found[0], torch.relu(X) * 2)
+        self.assertIsNone(found[1])
+
+
 class OnlyFasterTest(unittest.TestCase):
     """Kernels that are not faster than torch are no use."""
 
@@ -167,7 +222,7 @@ class OnlyFasterTest(unittest.TestCase):
             found = made(X)
             self.assertLess(error_between(found, module(X)), 1e-3)
         self.assertIn("9.0 us a call, 3.0 us by torch, which keeps it", made.report[-1])
-        calls = [part for part in made.ready.children() if hasattr(part, "bundle")]
+        calls = [part for part in made.compiled.ready.children() if hasattr(part, "bundle")]
         self.assertIsNone(calls[0].bundle)
 
 

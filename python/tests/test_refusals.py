@@ -1,6 +1,7 @@
 """What is refused, each by its code, and what only looks as if it had to be."""
 import pathlib
 import re
+import sys
 import unittest
 from unittest import mock
 
@@ -331,14 +332,54 @@ class OperatorTest(Refusals):
     def test_of_an_adopted_module_follows_its_weights(self):
         module = Plain().to(DEVICE).eval()
         adopted = plain_bundle().adopt(module)
-        compiling = mock.patch.object(torch, "compiler", create=True)
+        looked_at = mock.patch("refusing_torch.adoption.is_compiling", side_effect=[True, False])
         with torch.no_grad():
             adopted(X)
-            with compiling as compiler:
-                compiler.is_compiling.side_effect = [True, False, True, False]
-                self.assertLess(error_between(adopted(X), module(X)), 1e-3)
-                module.linear.weight.mul_(2)
-                self.assertLess(error_between(adopted(X), module(X)), 1e-3)
+            for factor in (1, 2):
+                module.linear.weight.mul_(factor)
+                with looked_at:
+                    self.assertLess(error_between(adopted(X), module(X)), 1e-3)
+
+    def test_of_an_adopted_module_that_was_never_called_says_so(self):
+        adopted = plain_bundle().adopt(Plain().to(DEVICE).eval())
+        with mock.patch("refusing_torch.adoption.is_compiling", return_value=True):
+            self.refused("traced", adopted, X)
+
+
+class PrepareTest(Refusals):
+    """What is made of constants alone is made once, and again when they change."""
+
+    def starts(self, function):
+        """How often the launcher's library is called meanwhile."""
+        bundle = plain_bundle().bundle
+        calling = sys.modules["refusing_torch.calling"]
+        start = calling.Calls.start
+        # The kernels themselves in the place of those that prepare, which this bundle has not.
+        with mock.patch.object(bundle, "prepare", bundle.launcher):
+            with mock.patch.object(calling.Calls, "start", autospec=True, side_effect=start) as all:
+                function()
+                return all.call_count
+
+    def test_comes_once_and_again_with_other_weights(self):
+        module = Plain().to(DEVICE).eval()
+        adopted = plain_bundle().bundle.adopt(module, check=False)
+        counts = []
+        with torch.no_grad():
+            for change in (False, False, True, False):
+                if change:
+                    module.linear.weight.mul_(2)
+                counts.append(self.starts(lambda: adopted(X)))
+        self.assertEqual(counts, [2, 1, 2, 1])
+
+    def test_comes_again_with_other_constants_or_changed_ones(self):
+        bundle = plain_bundle().bundle
+        own = {one.name: bundle.constant(one, DEVICE).clone() for one in bundle.held}
+        run = lambda: bundle.run(X, constants=own)
+        with torch.no_grad():
+            counts = [self.starts(run), self.starts(run)]
+            next(iter(own.values())).mul_(2)
+            counts += [self.starts(run), self.starts(run)]
+        self.assertEqual(counts, [2, 1, 2, 1])
 
 
 class CodesTest(unittest.TestCase):

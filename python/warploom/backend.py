@@ -16,22 +16,24 @@ by register().
 """
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
+import operator
 import os
 import pathlib
 import re
 import sys
 import tempfile
 import threading
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import fx
 
 from . import exporting
 from .errors import WarploomError
-from .graph_facts import Fact, facts_of, name_of
+from .graph_facts import Fact, facts_of, gpus_of, name_of
 from .graph_parts import Part, Side, parts_of, sides_of
 from .loading import load
 from .optimizing import optimize, wants_gradient
@@ -40,6 +42,7 @@ from .refusing import REMEDY_GRADIENTS
 
 NAME = "warploom"
 GROUP = "torch_dynamo_backends"
+NAMED = 8  # nodes of a kind, where all are too many
 WEIGHT_SETS = 64  # of one part, for modules that share their code
 SHOWN = ("target", "track")  # options that `warploom show` takes
 SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0}
@@ -54,9 +57,17 @@ def backend(
     """What computes an FX graph: a function of its inputs that gives what the graph gives.
 
     `example_inputs` are not looked at: torch may hand over tensors without elements, and so the
-    work is done at the first call.
+    work is done at the first call. The function's `report` says what became of each part, and of
+    each node that stays with torch.
     """
-    return Compiled(graph, dict(options or {}))
+    compiled = Compiled(graph, dict(options or {}))
+
+    def call(*inputs: Any) -> Any:
+        return compiled(*inputs)
+
+    call.report = compiled.report  # type: ignore[attr-defined]
+    call.compiled = compiled  # type: ignore[attr-defined]
+    return call
 
 
 def register() -> None:
@@ -120,9 +131,15 @@ class Compiled:
                 "torch.compile, and each shape has kernels of its own"
             )
             return self.graph
-        facts = facts_of(self.graph, inputs)
-        made, calls = self.divided(facts, inputs)
-        self.fill(calls, inputs, made)
+        if in_autocast(self.graph):
+            self.say("the graph is under autocast and stays with torch: convert the module")
+            return self.graph
+        try:
+            made, calls = self.divided(facts_of(self.graph, inputs), inputs)
+        except Exception as error:  # a program that runs under torch runs under this
+            self.say(f"the graph stays with torch: {type(error).__name__}: {error}")
+            return self.graph
+        self.fill(calls)
         return made
 
     def divided(
@@ -133,13 +150,22 @@ class Compiled:
         side = sides_of(self.graph, facts, lambda node: "")
         made, calls = self.with_calls(facts, side, inputs)
         if any(self.refusal(call) for call in calls):
-            probe = Probe(self, facts)
+            device = inputs[0].device if inputs else torch.device("cpu")
+            probe = Probe(self, facts, device)
             side = sides_of(self.graph, facts, probe.why_not)
             made, calls = self.with_calls(facts, side, inputs)
-        for node, why in side.why.items():
-            if why:
-                self.say(f"with torch stays {name_of(node)}{line_of(node)}: {why}")
+        self.say_what_stays(side)
         return made, calls
+
+    def say_what_stays(self, side: Side) -> None:
+        """A line for each kind of node that torch computes: what it calls, which nodes, why."""
+        alike: dict[tuple[str, str], list[str]] = {}
+        for node, why in side.why.items():
+            if why and node.target is not operator.getitem:
+                alike.setdefault((name_of(node), why), []).append(f"{node.name}{line_of(node)}")
+        for (name, why), nodes in alike.items():
+            more = f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else ""
+            self.say(f"with torch stays {name} ({', '.join(nodes[:NAMED])}{more}): {why}")
 
     def with_calls(
         self, facts: Mapping[fx.Node, Fact], side: Side, inputs: Sequence[Any]
@@ -151,7 +177,8 @@ class Compiled:
         for i, part in enumerate(parts):
             calls.append(PartCall(part))
             setattr(made, f"part_{i}", calls[-1])
-        with torch.no_grad():
+        state = [*filter(is_weight, inputs), *self.graph.buffers()]
+        with torch.no_grad(), unchanged(state, facts), torch.random.fork_rng(gpus_of(inputs)):
             made(*(copied(value) for value in inputs))
         return made, calls
 
@@ -167,8 +194,8 @@ class Compiled:
             try:
                 exporting.export(module, tuple(inputs), file, **ways)
             except Exception as error:  # exporters raise what they like
-                said = str(error).strip().splitlines() or [""]
-                return f"torch does not export it: {said[0][:200]}"
+                said = (str(error).strip().splitlines() or [""])[0]
+                return f"torch does not export it: {said.split('. ')[0][:200]}"
             arguments = ["show", str(file), "--what", "regions"]
             for name in SHOWN:
                 if name in self.options:
@@ -179,7 +206,7 @@ class Compiled:
                 return f"{error.code}: {error.message}"
         return ""
 
-    def fill(self, calls: list["PartCall"], inputs: Sequence[Any], made: fx.GraphModule) -> None:
+    def fill(self, calls: list["PartCall"]) -> None:
         """Puts kernels into the parts."""
         nodes = sum(len(call.part.nodes) for call in calls)
         self.say(f"{nodes} nodes in {len(calls)} parts become kernels")
@@ -292,9 +319,12 @@ class PartCall(torch.nn.Module):
 class Probe:
     """Asks of single nodes whether they are read; the same of a kind is asked once."""
 
-    def __init__(self, compiled: Compiled, facts: Mapping[fx.Node, Fact]):
+    def __init__(
+        self, compiled: Compiled, facts: Mapping[fx.Node, Fact], device: torch.device
+    ) -> None:
         self.compiled = compiled
         self.facts = facts
+        self.device = device  # of the examples of single nodes
         self.known: dict[str, str] = {}
 
     def why_not(self, node: fx.Node) -> str:
@@ -329,12 +359,6 @@ class Probe:
         ]
         return self.compiled.why_not_read(part.module, inputs)
 
-    @property
-    def device(self) -> torch.device:
-        """Where the examples of single nodes are."""
-        weights = [*self.compiled.graph.parameters(), *self.compiled.graph.buffers()]
-        return weights[0].device if weights else torch.device("cpu")
-
 
 def made(shape: Sequence[int], dtype: str, device: torch.device) -> torch.Tensor:
     """A tensor to export with: its elements do not matter."""
@@ -350,6 +374,26 @@ def is_weight(value: torch.Tensor) -> bool:
 def copied(value: torch.Tensor) -> torch.Tensor:
     """An input that the graph may write, as a copy; a weight is itself."""
     return value if is_weight(value) else value.detach().clone()
+
+
+@contextlib.contextmanager
+def unchanged(state: Sequence[torch.Tensor], facts: Mapping[fx.Node, Fact]) -> Iterator[None]:
+    """Weights and statistics as they were, after a graph that writes some was run."""
+    writes = any(fact.is_barrier for fact in facts.values())
+    kept = [(value, value.detach().clone()) for value in state] if writes else []
+    try:
+        yield
+    finally:
+        for value, was in kept:
+            value.copy_(was)
+
+
+def in_autocast(graph: fx.GraphModule) -> bool:
+    """Whether torch would choose other types for the graph than it says."""
+    targets = (getattr(node.target, "__name__", "") for node in graph.graph.nodes)
+    if any("autocast" in target for target in targets):
+        return True
+    return torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled()
 
 
 def line_of(node: fx.Node) -> str:

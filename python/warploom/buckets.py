@@ -94,5 +94,6 @@ class Buckets:
 
 def shared(one: torch.nn.Module, module: torch.nn.Module) -> None:
     """Lets an adopted module have the parameters, buffers and parts of another."""
-    kept = {key: one.__dict__[key] for key in ("_adoption", "_adopted_as") if key in one.__dict__}
+    own = ("_adoption", "_adopted_as", "_adopted_by")
+    kept = {key: one.__dict__[key] for key in own if key in one.__dict__}
     one.__dict__ = {**module.__dict__, **kept}

@@ -8,6 +8,7 @@ made for fixed shapes. One run of the graph on copies of real inputs shows all o
 from __future__ import annotations
 
 import dataclasses
+import operator
 from typing import Any, Sequence
 
 import torch
@@ -94,6 +95,10 @@ class Recorder(fx.Interpreter):
             return Fact("tensor", storages=storages, shapes=shapes)
         if tensors:
             return Fact("tensors", storages=storages, shapes=shapes)
+        if node.target is operator.getitem and self.facts[node.args[0]].kind == "tensors":
+            return Fact("value", result, folds=True)  # nothing, in the place of a tensor
+        if node.op == "call_function" and not is_plain(result):
+            return Fact("value", result, why="it has an effect of its own", is_barrier=True)
         return Fact("value", result, self.folds(node), "" if self.folds(node) else NOT_FIXED)
 
     def folds(self, node: fx.Node) -> bool:
@@ -109,7 +114,18 @@ class Recorder(fx.Interpreter):
         return word in SIZES
 
 
+PLAIN = (int, float, bool, str, torch.dtype, torch.device, torch.layout, type(...))
 NOT_FIXED = "it gives Python a number that depends on data"
+
+
+def is_plain(value: Any) -> bool:
+    """Whether it is a number, a size or the like; a function that gives none, as the one that
+    switches gradients off, is called for its effect."""
+    if isinstance(value, (tuple, list)):
+        return all(map(is_plain, value))
+    if isinstance(value, slice):
+        return True
+    return isinstance(value, PLAIN)
 
 
 def random_state(near: Sequence[torch.Tensor]) -> list[bytes]:
@@ -123,8 +139,7 @@ def random_state(near: Sequence[torch.Tensor]) -> list[bytes]:
 def facts_of(graph: fx.GraphModule, inputs: Sequence[Any]) -> dict[fx.Node, Fact]:
     """A Fact of each node, of a run on copies of `inputs`."""
     recorder = Recorder(graph)
-    devices = sorted({value.device.index for value in inputs if on_gpu(value)})
-    with torch.inference_mode(False), torch.no_grad(), torch.random.fork_rng(devices):
+    with torch.inference_mode(False), torch.no_grad(), torch.random.fork_rng(gpus_of(inputs)):
         state = copies_of(graph)
         given = [
             value.detach().clone() if isinstance(value, torch.Tensor) else value
@@ -139,9 +154,10 @@ def facts_of(graph: fx.GraphModule, inputs: Sequence[Any]) -> dict[fx.Node, Fact
     return recorder.facts
 
 
-def on_gpu(value: Any) -> bool:
-    """Whether it is a tensor of a GPU."""
-    return isinstance(value, torch.Tensor) and value.is_cuda
+def gpus_of(inputs: Sequence[Any]) -> list[int]:
+    """The GPUs that tensors are on."""
+    tensors = [value for value in inputs if isinstance(value, torch.Tensor) and value.is_cuda]
+    return sorted({value.device.index for value in tensors})
 
 
 def copies_of(graph: fx.GraphModule) -> list[tuple[torch.Tensor, torch.Tensor]]:

@@ -1,9 +1,10 @@
 """Cuts an FX graph into parts that kernels can compute, and what stays with torch between them.
 
 Every node gets a level: that of its latest source, and one more where the source is on the other
-side, with kernels or with torch. All nodes of a level that kernels compute are one part, so no part
-waits for itself, and there are as few parts as this order allows. A node that writes in place or
-draws random numbers keeps its place among all others.
+side, with kernels or with torch. In a level torch's nodes come first, in the order of the graph,
+and then, as one part, all nodes that kernels compute; so no part waits for itself, and there are as
+few parts as this order allows. A node that writes in place, draws random numbers or has an effect
+of its own keeps its place among all others: its level is above all before it.
 """
 from __future__ import annotations
 
@@ -53,6 +54,8 @@ def sides_of(
 def why_apart(node: fx.Node, facts: Mapping[fx.Node, Fact]) -> str:
     """What keeps a node's values from crossing to a kernel or from one."""
     fact = facts[node]
+    if not node.users:
+        return "nothing uses what it gives"
     if fact.kind == "value":
         return "it gives no tensor"
     for source in node.all_input_nodes:
@@ -70,24 +73,17 @@ def levels_of(
 ) -> dict[fx.Node, int]:
     """The level of every node that is computed."""
     levels: dict[fx.Node, int] = {}
-    floor, highest = 0, -1
+    floor, highest = 0, -1  # a barrier's level is above all before it; nothing later is below it
     for node in graph.graph.nodes:
         if node not in side.why:
             continue
         if facts[node].is_barrier:
             floor = highest + 1
-            levels[node] = floor
-        else:
-            after_barrier = floor + 1 if floor and side[node] else floor
-            levels[node] = max(
-                (
-                    levels[source] + (side[source] != side[node])
-                    for source in node.all_input_nodes
-                    if source in levels
-                ),
-                default=0,
-            )
-            levels[node] = max(levels[node], after_barrier)
+        sources = [source for source in node.all_input_nodes if source in levels]
+        above = [levels[source] + (side[source] != side[node]) for source in sources]
+        levels[node] = max([floor, *above])
+        if node.target is operator.getitem and facts[node.args[0]].kind == "tensors":
+            levels[node] = levels.get(node.args[0], 0)  # a tuple does not cross from part to part
         highest = max(highest, levels[node])
     return levels
 

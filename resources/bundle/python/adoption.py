@@ -43,12 +43,15 @@ def tensors_of(module, prefix=""):
     return found
 
 
+OWN = ("_adoption", "_adopted_as", "_adopted_by")  # of an adopted module, and no other's
+
+
 def original(module, forward_of):
     """The module as it was: the same parameters, with the forward() of its own class."""
     twin = forward_of.__new__(forward_of)
     twin.__dict__ = dict(module.__dict__)
-    twin.__dict__.pop("_adoption", None)
-    twin.__dict__.pop("_adopted_as", None)
+    for key in OWN:
+        twin.__dict__.pop(key, None)
     return twin
 
 
@@ -332,6 +335,7 @@ def class_of(bundle, model, check, onnx):
         made = Adoption(bundle, model, check, onnx)
         module.__dict__["_adoption"] = made
         module.__dict__["_adopted_as"] = numbered(module)
+        module.__dict__["_adopted_by"] = bundle.operator.adopted
         return made
 
     class Adopted(model):
@@ -378,8 +382,7 @@ def class_of(bundle, model, check, onnx):
         def __deepcopy__(self, memo):
             made = type(self).__new__(type(self))
             memo[id(self)] = made
-            kept = ("_adoption", "_adopted_as")
-            own = {key: value for key, value in self.__dict__.items() if key not in kept}
+            own = {key: value for key, value in self.__dict__.items() if key not in OWN}
             made.__dict__ = copy.deepcopy(own, memo)
             return made
 

@@ -19,11 +19,13 @@ NUMBERS = itertools.count(1)
 ADOPTED = weakref.WeakValueDictionary()  # modules that were adopted, by number
 
 
+# torch 1.13 compiles nothing.
+IS_COMPILING = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+
+
 def is_compiling():
     """Whether torch.compile or torch.export looks at the program that calls this."""
-    compiler = getattr(torch, "compiler", None)
-    found = getattr(compiler, "is_compiling", None)
-    return bool(found and found())
+    return IS_COMPILING is not None and IS_COMPILING()
 
 
 def space_of(bundle):
@@ -121,16 +123,20 @@ def numbered(module):
 
 
 def in_compiled_program(bundle, module, inputs):
-    """forward() of an adopted module as a call of the operator."""
-    if "_adopted_as" not in module.__dict__:
+    """forward() of an adopted module as a call of the operator.
+
+    A compiler reads this function, so it asks nothing but attributes.
+    """
+    number = getattr(module, "_adopted_as", None)
+    if number is None:
         raise AdoptionError(
             f"{bundle.name} finds its weights at the first call: call the module once before it is "
             "compiled",
             "traced",
         )
     weights = [*module.parameters(), *module.buffers()]
-    found = bundle.operator.adopted(list(inputs), weights, module.__dict__["_adopted_as"])
-    form = module.__dict__["_adoption"].form
+    found = module._adopted_by(list(inputs), weights, number)
+    form = module._adoption.form
     if form is not None:
         return like(form, iter(found))
     return found[0] if len(found) == 1 else tuple(found)

@@ -6,8 +6,8 @@
 Two modules, a perceptron and a stack of `--layers` linear layers with norms, are optimized and
 called in five ways: the launcher by ctypes with addresses made before (`bare`), the bundle's run(),
 run() with out=, the adopted module, and the adopted module that holds its weights. A row a module;
-what a way takes more than `bare` is the package's. On a GPU calls are not waited for: it is the time
-until the next can begin."""
+what a way takes more than `bare` is the package's. On a GPU calls are not waited for: it is the
+time until the next can begin."""
 import argparse
 import ctypes
 import pathlib

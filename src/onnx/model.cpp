@@ -21,6 +21,7 @@
 #include "graph/operators.h"
 #include "onnx/contributed.h"
 #include "onnx/flatten.h"
+#include "onnx/node_meaning.h"
 #include "onnx/unsupported.h"
 
 namespace warploom::onnx_import {
@@ -56,24 +57,6 @@ Result<TensorInfo> declared(const ValueInfoProto& proto, const std::string& plac
   }
   WARPLOOM_CHECK(graph::checked_element_count(info.shape, place));
   return info;
-}
-
-// What the graph calls a node's operator; nothing where models have none of that name.
-std::optional<OpKind> operator_named(const NodeProto& node, bool contributed) {
-  if (contributed) return contributed_named(node.op_type());
-  const auto op = graph::op_named(node.op_type());
-  if (op == OpKind::MaxPool && node.output_size() > 1) return OpKind::MaxPoolPlaces;
-  if (!op || graph::operator_of(*op).since >= graph::kInternal) return std::nullopt;
-  return op;
-}
-
-// Attributes that meant something else, where they are left out, in older operator sets.
-void say_defaults(int64_t opset, Node& node) {
-  const int64_t first_axis = 1;
-  const std::string from_corner = "output_half_pixel";
-  if (node.op == OpKind::RoiAlign && opset < 16)
-    node.attributes.emplace("coordinate_transformation_mode", from_corner);
-  if (node.op == OpKind::DFT && opset < 20) node.attributes.emplace("axis", first_axis);
 }
 
 class Importer {
@@ -383,7 +366,7 @@ Status Importer::read_node(const VersionedNode& node_of_model) {
   const bool known_domain = ours || contributed || is_default_domain(proto.domain());
   if (!known_domain) return fail(foreign_operator(proto, place));
   if (proto.op_type() == "ConstantOfShape" && !contributed) return read_filled(proto);
-  const auto op = operator_named(proto, contributed);
+  const auto op = operator_named({proto.op_type(), proto.output_size(), contributed});
   if (contributed && !op) return fail(foreign_operator(proto, place));
   if (!op || ours != (op == OpKind::ScaledMatMul)) return fail(unknown_operator(proto, place));
   const int64_t since = graph::operator_of(*op).since;

@@ -1,5 +1,4 @@
 #include "codegen/prepare.h"
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>

@@ -4,6 +4,7 @@
 #include "graph/composite_lookups.h"
 #include "graph/composite_sampling.h"
 #include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/rules.h"
 
 namespace warploom::graph {

@@ -14,9 +14,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 #include "base/casts.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "graph/graph.h"
 #include "onnx/flatten.h"

@@ -9,7 +9,6 @@
 #include <vector>
 #include "base/error.h"
 #include "base/rows.h"
-#include "onnx/flatten.h"
 #include "onnx/flattener.h"
 #include "onnx/model.h"
 

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <string>
-#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 #include "base/casts.h"
@@ -16,6 +14,7 @@
 #include "graph/graph.h"
 #include "onnx/flatten.h"
 #include "onnx/flattener.h"
+#include "onnx/rewriting.h"
 
 namespace warploom::onnx_import {
 namespace {

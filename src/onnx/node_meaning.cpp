@@ -1,5 +1,8 @@
 #include "onnx/node_meaning.h"
+#include <cstdint>
+#include <optional>
 #include <string>
+#include "graph/graph.h"
 #include "graph/operators.h"
 #include "onnx/contributed.h"
 

@@ -1,4 +1,11 @@
 #include "verify/row_truth.h"
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/reference.h"
 #include "graph/track.h"
 #include "runtime/executor.h"
 #include "verify/truth_engine.h"

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"

@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "base/rows.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "onnx/load.h"

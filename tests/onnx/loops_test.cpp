@@ -1,5 +1,6 @@
 // Loop, Scan and SequenceMap, a body once for each step.
 #include <fmt/format.h>
+#include <cstdint>
 #include <string>
 #include <vector>
 #include "base/error.h"

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "graph/graph.h"

@@ -1,4 +1,5 @@
 // Sequences and optionals, of which nothing is left but their tensors.
+#include <cstdint>
 #include <string>
 #include <vector>
 #include "base/error.h"

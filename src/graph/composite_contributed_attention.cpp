@@ -256,6 +256,41 @@ Id half_of_past(PrimitiveWriter& writer, Id past, int64_t which) {
   const Id half = part_of(writer, past, 0, which, which + 1, "half");
   return writer.reshape(half, entries(given, 1), "half");
 }
+
+// Keys and values behind those of the past, where there is one.
+Status behind_past(PrimitiveWriter& writer, Operands& of, bool is_even) {
+  if (!writer.has(4)) return ok();
+  const Shape past = writer.in(4).shape;
+  Shape wanted = chained({2}, writer.shape(of.key));
+  wanted[3] = past[3];
+  if (past != wanted || !is_even)
+    return writer.error(kShape, "the past does not fit what is new", wanted, past);
+  of.key = joined(writer, {half_of_past(writer, writer.raw(4), 0), of.key}, 2, "keys");
+  of.value = joined(writer, {half_of_past(writer, writer.raw(4), 1), of.value}, 2, "values");
+  return ok();
+}
+
+// Keys and values as the next call's past.
+Id present_of(PrimitiveWriter& writer, const Operands& of) {
+  const Shape one = chained({1}, writer.shape(of.key));
+  const Id keys = writer.reshape(of.key, one, "present_key");
+  const Id values = writer.reshape(of.value, one, "present_value");
+  return joined(writer, {keys, values}, 0, "present");
+}
+
+// What masks, biases and the order of keys do to the scores.
+Status weigh_scores(PrimitiveWriter& writer, const Operands& of, AttentionParts& parts) {
+  const Shape scores = scores_of(writer, of);
+  if (writer.has(3)) WARPLOOM_TRY(parts.added, filtered(writer, 3, scores, writer.in(0).dtype));
+  if (writer.has(5)) {
+    WARPLOOM_TRY(const Id bias, score_bias(writer, 5, scores));
+    parts.added = added_to(writer, parts.added, bias);
+  }
+  if (writer.node.integer("unidirectional") != 0)
+    parts.kept = seen_keys(writer, causal_keys(writer, of));
+  parts.may_see_nothing = writer.has(5);
+  return ok();
+}
 }  // namespace
 
 // input, weights, bias, mask, past, score bias → Y, present.
@@ -281,38 +316,16 @@ Result<Outputs> projected_attention(PrimitiveWriter& writer) {
   WARPLOOM_TRY(of.query, part(0, columns[0], "query"));
   WARPLOOM_TRY(of.key, part(columns[0], columns[1], "key"));
   WARPLOOM_TRY(of.value, part(columns[0] + columns[1], columns[2], "value"));
-  if (writer.has(4)) {
-    const Shape past = writer.in(4).shape;
-    Shape wanted = chained({2}, writer.shape(of.key));
-    wanted[3] = past[3];
-    if (past != wanted || columns[0] != columns[2])
-      return writer.error(kShape, "the past does not fit what is new", wanted, past);
-    of.key = joined(writer, {half_of_past(writer, writer.raw(4), 0), of.key}, 2, "keys");
-    of.value = joined(writer, {half_of_past(writer, writer.raw(4), 1), of.value}, 2, "values");
-  }
+  const bool is_even = columns[0] == columns[2];
+  WARPLOOM_CHECK(behind_past(writer, of, is_even));
   WARPLOOM_TRY(const HeadCounts counts, fitting(writer, of));
   AttentionParts parts = parts_of(writer, of, counts);
-  const Shape scores = scores_of(writer, of);
-  if (writer.has(3)) {
-    WARPLOOM_TRY(parts.added, filtered(writer, 3, scores, writer.in(0).dtype));
-  }
-  if (writer.has(5)) {
-    WARPLOOM_TRY(const Id bias, score_bias(writer, 5, scores));
-    parts.added = added_to(writer, parts.added, bias);
-  }
-  if (writer.node.integer("unidirectional") != 0)
-    parts.kept = seen_keys(writer, causal_keys(writer, of));
-  parts.may_see_nothing = writer.has(5);
+  WARPLOOM_CHECK(weigh_scores(writer, of, parts));
   const Attended made = attended(writer, parts);
-  Id present = kAbsent;
-  if (columns[0] == columns[2]) {
-    const Shape one = chained({1}, writer.shape(of.key));
-    const Id keys = writer.reshape(of.key, one, "present_key");
-    const Id values = writer.reshape(of.value, one, "present_value");
-    present = joined(writer, {keys, values}, 0, "present");
-  }
-  Outputs outputs = {heads_joined(writer, made.y, "y")};
-  if (present != kAbsent) outputs.push_back(present);
+  Outputs outputs;
+  const Id present = is_even ? present_of(writer, of) : kAbsent;
+  outputs.push_back(heads_joined(writer, made.y, "y"));
+  if (is_even) outputs.push_back(present);
   return outputs;
 }
 

@@ -57,6 +57,12 @@ bool is_plain(const Runnable& kernel) {
   return kernel.name.find("plain") != std::string::npos;
 }
 
+// How long a reference is looked for, where there is a time to get ready: less once one is found.
+double patience_ms(const Setup& setup, bool has_one) {
+  if (setup.ready_ms <= 0) return HUGE_VAL;
+  return (has_one ? kSeekingShare : 1) * setup.ready_ms;
+}
+
 // How far outputs are from FP64; nothing where elements are unwritten or not finite.
 std::optional<double> error_in(std::span<const Comparison> seen) {
   double error = 0;
@@ -163,9 +169,8 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
       note(candidate, "would take too long");
       continue;
     }
-    const double patience = (best ? kSeekingShare : 1) * setup_.ready_ms;
-    const bool late = setup_.ready_ms > 0 && ms_since(start) > patience;
-    if (late || (candidate.plain && hurries)) {
+    const bool is_late = ms_since(start) > patience_ms(setup_, best.has_value());
+    if (is_late || (candidate.plain && hurries)) {
       note(candidate, "is left to who has more time");
       continue;
     }

@@ -62,6 +62,15 @@ class Failing(Plain):
         return self.linear(x[:, :3])
 
 
+class Optional(Plain):
+    """Tensors that may be left out."""
+
+    def forward(self, x, a=None, b=None):
+        h = self.linear(x)
+        h = h if a is None else h + a
+        return h if b is None else h - b
+
+
 def plain_bundle():
     """The bundle that these tests share."""
     torch.manual_seed(3)
@@ -250,6 +259,43 @@ class AdoptTest(Refusals):
             weight = module.linear.weight
             weight.data = torch.randn(16, 8, device=DEVICE).t()
             self.assertLess(error_between(adopted(X), module(X)), 1e-3)
+
+
+class NamedArgumentsTest(Refusals):
+    """Arguments by name, of kernels for some of those that may be left out."""
+
+    def setUp(self):
+        self.module = Optional().to(DEVICE).eval()
+        self.more = torch.randn(4, 8, device=DEVICE)
+        bundle = bundle_of("optional", self.module, (X, self.more), UNTOUCHED)
+        self.adopted = bundle.adopt(self.module)
+
+    def test_are_those_of_their_places(self):
+        with torch.no_grad():
+            found, wanted = self.adopted(a=self.more, x=X), self.module(X, self.more)
+        self.assertLess(error_between(found, wanted), 1e-3)
+
+    def test_of_one_after_a_gap(self):
+        error = self.refused("input-count", self.adopted, X, b=self.more)
+        self.assertIn("b leaves out one before it", str(error))
+
+    def test_of_one_that_is_given_twice_or_is_none(self):
+        self.refused("input-count", self.adopted, X, self.more, x=X)
+        self.refused("input-count", self.adopted, X, c=self.more)
+
+    def test_in_a_compiled_program_are_bound_as_well(self):
+        looked_at = mock.patch("optional_torch.adoption.is_compiling", side_effect=[True, False])
+        with torch.no_grad():
+            wanted = self.adopted(X, self.more)
+            with looked_at:
+                self.assertTrue(torch.equal(self.adopted(X, a=self.more), wanted))
+
+    def test_of_out_in_a_compiled_program(self):
+        looked_at = mock.patch("optional_torch.adoption.is_compiling", return_value=True)
+        with torch.no_grad():
+            out = self.adopted(X, self.more)
+        with looked_at:
+            self.refused("output-unfit", self.adopted, X, self.more, out=out)
 
 
 class BucketsTest(Refusals):

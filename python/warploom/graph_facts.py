@@ -14,7 +14,7 @@ from typing import Any, Sequence
 import torch
 from torch import fx
 
-from .data_in_python import tensors_in
+from .data_in_python import storage_of, tensors_in
 
 SIZES = {"size", "dim", "ndimension", "numel", "nelement", "stride", "element_size", "__len__"}
 SIZES |= {"shape", "ndim", "dtype", "device", "layout", "is_cuda", "len", "get_device"}
@@ -33,14 +33,6 @@ class Fact:
     is_barrier: bool = False  # whether it must keep its place among all others
     storages: tuple = ()
     shapes: tuple = ()
-
-
-def storage_of(tensor: torch.Tensor) -> int:
-    """The address of a tensor's memory; views have that of what they are views of."""
-    if tensor.layout is not torch.strided:
-        return 0
-    made = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
-    return made.data_ptr()
 
 
 def versions(tensors: Sequence[torch.Tensor]) -> list[int]:

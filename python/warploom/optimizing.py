@@ -17,6 +17,7 @@ import torch
 from . import checking
 from .buckets import Buckets, signature_of
 from .errors import WarploomError
+from .exporting import copied
 from .loading import load
 from .module_export import as_tuple, export, told_where
 from .program import answer
@@ -90,7 +91,7 @@ def optimize(
     with torch.no_grad(), evaluating(faster):
         given = checking.fresh(inputs)
         names = [tensor.name for tensor in bundle.bundle.outputs]
-        plain = evaluated(module)
+        plain = copied(module).eval()
         tolerance = bundle.bundle.plan["tolerance"]
         outputs = checking.compared(faster, plain, given, names, tolerance)
         device = next(value.device for value in inputs if isinstance(value, torch.Tensor))
@@ -182,13 +183,6 @@ def evaluating(module: torch.nn.Module) -> Iterator[None]:
     finally:
         for part in training:
             part.training = True
-
-
-def evaluated(module: torch.nn.Module) -> torch.nn.Module:
-    """The same module, parameters and all, in evaluation mode at its root."""
-    twin = type(module).__new__(type(module))
-    twin.__dict__ = {**module.__dict__, "training": False}
-    return twin
 
 
 @contextlib.contextmanager

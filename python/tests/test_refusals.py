@@ -1,8 +1,11 @@
 """What is refused, each by its code, and what only looks as if it had to be."""
+import contextlib
 import pathlib
 import re
 import sys
+import threading
 import unittest
+import weakref
 from unittest import mock
 
 from support import DEVICE, SCRATCH, SHORT, TARGET, UNTOUCHED, bundle_of, error_between, exporting
@@ -62,6 +65,32 @@ class Failing(Plain):
         return self.linear(x[:, :3])
 
 
+class Writing(Plain):
+    """Writes in one of several ways."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way = way
+        self.register_buffer("n", torch.zeros(8))
+
+    def forward(self, x):
+        return self.way(self, x) + self.n * 0 + self.linear(x)
+
+
+WAYS = {
+    "buffer n": lambda module, x: module.n.add_(1),
+    "buffer n of another tensor": lambda module, x: setattr(module, "n", module.n + 1) or 0,
+    "parameter linear.bias": lambda module, x: module.linear.bias[1:].mul_(2).sum(),
+    "input 0": lambda module, x: x.relu_().sum(),
+    "buffer n by a norm": lambda module, x: torch.nn.functional.batch_norm(
+        module.linear(x), module.n, None, training=True
+    ),
+    "buffer n by a norm of instances": lambda module, x: torch.nn.functional.instance_norm(
+        module.linear(x)[:, :, None].expand(4, 8, 2), module.n, module.n + 1
+    ).sum(),
+}
+
+
 class Optional(Plain):
     """Tensors that may be left out."""
 
@@ -105,6 +134,22 @@ class ExportTest(Refusals):
 
     def test_elements_of_weights_and_sizes_are_no_control_flow(self):
         self.export(Scaled())
+
+    def test_of_a_module_that_writes_says_what(self):
+        for name, way in WAYS.items():
+            with self.subTest(name):
+                error = self.refused("module-writes", self.export, Writing(way), X.clone())
+                self.assertIn(name.split(" by ")[0].split(" of ")[0], error.message)
+
+    def test_a_module_that_writes_stays_as_it_was(self):
+        module, x = Writing(WAYS["buffer n"]), X.clone()
+        self.refused("module-writes", self.export, module, x)
+        self.refused("module-writes", self.export, Writing(WAYS["input 0"]), x)
+        self.assertEqual(module.n.sum().item(), 0)
+        self.assertTrue(torch.equal(x, X))
+
+    def test_an_intermediate_result_may_be_written(self):
+        self.export(nn.Sequential(nn.Linear(16, 8), nn.ReLU(inplace=True)))
 
     def test_of_an_operator_that_is_not_exported_says_what_torch_says(self):
         error = self.refused("not-exported", self.export, Counting())
@@ -177,6 +222,19 @@ class RunTest(Refusals):
         with torch.enable_grad(), self.assertRaises(RuntimeError) as found:
             self.run_on(X.clone().requires_grad_())
         self.assertEqual(found.exception.code, "gradients")
+
+    def test_of_a_tangent(self):
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(X, torch.ones_like(X))
+            self.refused("gradients", self.run_on, dual)
+            self.refused("gradients", plain_bundle().adopt(Plain().to(DEVICE).eval()), dual)
+
+    def test_a_written_out_counts_a_version(self):
+        out = torch.empty(4, 8, device=DEVICE)
+        before = out._version
+        with torch.no_grad():
+            self.run_on(X, out=out)
+        self.assertGreater(out._version, before)
 
     def test_of_a_bundle_for_another_card(self):
         bundle = plain_bundle().bundle
@@ -390,6 +448,63 @@ class OperatorTest(Refusals):
         adopted = plain_bundle().adopt(Plain().to(DEVICE).eval())
         with mock.patch("refusing_torch.adoption.is_compiling", return_value=True):
             self.refused("traced", adopted, X)
+
+
+class SharedTest(Refusals):
+    """What calls share: workspaces, and constants."""
+
+    def test_threads_do_not_meet_in_one_workspace(self):
+        run = plain_bundle().run
+        meeting = threading.Barrier(2)
+        met = []
+
+        def start(self, function, array, work, index, stream):
+            with contextlib.suppress(threading.BrokenBarrierError):
+                meeting.wait(0.3)
+                met.append(work)
+
+        with torch.no_grad():
+            run(X)  # what is kept is there
+        threads = [threading.Thread(target=run, args=(X.detach(),)) for _ in range(2)]
+        with mock.patch("refusing_torch.calling.Calls.start", start):
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(met, [])
+
+    def test_threads_with_other_constants_take_their_own(self):
+        bundle = plain_bundle().bundle
+        first = {one.name: torch.zeros(one.shape, device=DEVICE) for one in bundle.held}
+        second = {name: torch.ones_like(value) for name, value in first.items()}
+        launch = sys.modules["refusing_torch.launch"]
+        calls = launch.Calls
+
+        def interrupted(own, constants):
+            if constants["linear.bias"] is first["linear.bias"]:
+                bundle.calls_with(second)  # of another thread, in the midst of this
+            return calls(own, constants)
+
+        with mock.patch.object(launch, "Calls", interrupted):
+            made = bundle.calls_with(first)
+            self.assertIs(made.constants["linear.bias"], first["linear.bias"])
+            self.assertIs(bundle.calls_with(first), made)
+
+    def test_what_a_graph_recorded_stays_when_weights_change(self):
+        module = Plain().to(DEVICE).eval()
+        adopted = plain_bundle().adopt(module)
+        calling = sys.modules["refusing_torch.calling"]
+        starts = mock.patch.object(calling.Calls, "start", autospec=True)
+        with torch.no_grad():
+            adopted(X)
+            calls = adopted._adoption.calls
+            taken = weakref.ref(next(iter(calls.kept.values())).workspace)
+            with mock.patch.object(calling, "is_recorded", return_value=True), starts:
+                adopted(X)
+            del calls
+            module.linear.weight.mul_(2)
+            adopted(X)
+        self.assertIsNotNone(taken())
 
 
 class PrepareTest(Refusals):

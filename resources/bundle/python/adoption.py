@@ -27,7 +27,8 @@ from . import exporting, folding, outline
 from .calling import Calls
 from .comparing import compared, flat, is_real, like
 from .elements import torch_type
-from .refusing import AdoptionError, CountError, refuse_gradients, refuse_training
+from .refusing import AdoptionError, CountError, are_gradients_on, refuse_gradients
+from .refusing import refuse_training
 from .torch_operator import in_compiled_program, is_compiling, numbered
 from .watching import Watch
 
@@ -96,7 +97,7 @@ class Adoption:
     def __call__(self, module, inputs, out=None):
         if self.by_position and self.watch is not None and (self.held or self.watch.holds()):
             given, own = inputs, self.watch.tensors()
-            if torch.is_grad_enabled():
+            if are_gradients_on():
                 refuse_gradients(self.bundle.name, [*inputs, *own])
             if self.device_of(given) == self.device:
                 return self.formed(self.calls(given, out))

@@ -11,6 +11,8 @@ from unittest import mock
 from support import DEVICE, SCRATCH, SHORT, TARGET, UNTOUCHED, bundle_of, error_between, exporting
 from support import nn, torch, warploom
 
+from warploom import checking
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 X = torch.randn(4, 16).to(DEVICE)
 
@@ -55,7 +57,7 @@ class Searching(Plain):
     """An operator that is exported and not read."""
 
     def forward(self, x):
-        return torch.nonzero(self.linear(x))  # the node's line
+        return torch.bernoulli(torch.sigmoid(self.linear(x)))  # the node's line
 
 
 class Failing(Plain):
@@ -63,6 +65,31 @@ class Failing(Plain):
 
     def forward(self, x):
         return self.linear(x[:, :3])
+
+
+class Reading(Plain):
+    """Lets Python see elements in one of several ways."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way = way
+        self.register_buffer("mask", torch.arange(8) < 3)
+
+    def forward(self, x):
+        h = self.linear(x)
+        self.way(h, self.mask)
+        return h
+
+
+READS = {
+    "equal": lambda h, mask: torch.equal(h, h + 1),
+    "allclose": lambda h, mask: torch.allclose(h, h + 1),
+    "nonzero": lambda h, mask: torch.nonzero(h),
+    "masked_select": lambda h, mask: torch.masked_select(h, h > 0),
+    "a mask": lambda h, mask: h[h > 0],
+    "tolist": lambda h, mask: h.tolist(),
+    "numpy": lambda h, mask: h.cpu().numpy(),
+}
 
 
 class Writing(Plain):
@@ -132,6 +159,14 @@ class ExportTest(Refusals):
         self.assertIn(f"test_refusals.py:{line_with('if h.sum() > 0:')}", error.place)
         self.assertIn("torch.where", error.remedy)
 
+    def test_of_all_ways_in_which_python_sees_elements(self):
+        for name, way in READS.items():
+            with self.subTest(name):
+                self.refused("control-flow", self.export, Reading(way))
+
+    def test_a_mask_that_is_the_modules_own_is_no_control_flow(self):
+        self.export(Reading(lambda h, mask: h[:, mask]))
+
     def test_elements_of_weights_and_sizes_are_no_control_flow(self):
         self.export(Scaled())
 
@@ -169,7 +204,7 @@ class ExportTest(Refusals):
             target=TARGET,
             quiet=True,
         )
-        self.assertIn("NonZero", error.place)
+        self.assertIn("RandomUniformLike", error.place)
         line = line_with("# the node's line")
         self.assertIn(f"test_refusals.py:{line}", error.place)
 
@@ -190,6 +225,28 @@ class ExportTest(Refusals):
         with torch.enable_grad(), self.assertRaises(warploom.WarploomError) as found:
             warploom.optimize(Plain(), X.clone().requires_grad_())
         self.assertEqual(found.exception.code, "gradients")
+
+
+class CheckingTest(unittest.TestCase):
+    """Fresh inputs, and what is said of the outputs."""
+
+    def test_a_masks_infinities_stay_where_they_are(self):
+        mask = torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), float("-inf"))
+        found = checking.fresh([mask])[0]
+        self.assertTrue(torch.equal(found, mask))
+
+    def test_finite_elements_have_their_own_mean_and_spread(self):
+        x = torch.randn(1000) * 3 + 5
+        x[::2] = float("-inf")
+        found = checking.fresh([x])[0]
+        self.assertTrue(torch.isinf(found[::2]).all())
+        self.assertAlmostEqual(found[1::2].mean().item(), 5, delta=1)
+        self.assertAlmostEqual(found[1::2].std().item(), 3, delta=1)
+
+    def test_an_output_without_anything_finite_is_not_checked(self):
+        infinite = nn.Threshold(9e9, float("-inf")).eval()
+        row = checking.compared(infinite, infinite, [torch.zeros(3)], ["y"], 1e-5)[0]
+        self.assertFalse(row.checked)
 
 
 class RunTest(Refusals):
@@ -478,14 +535,14 @@ class SharedTest(Refusals):
         first = {one.name: torch.zeros(one.shape, device=DEVICE) for one in bundle.held}
         second = {name: torch.ones_like(value) for name, value in first.items()}
         launch = sys.modules["refusing_torch.launch"]
-        calls = launch.Calls
+        state_of = launch.state_of
 
-        def interrupted(own, constants):
-            if constants["linear.bias"] is first["linear.bias"]:
+        def interrupted(constants):
+            if constants is first:
                 bundle.calls_with(second)  # of another thread, in the midst of this
-            return calls(own, constants)
+            return state_of(constants)
 
-        with mock.patch.object(launch, "Calls", interrupted):
+        with mock.patch.object(launch, "state_of", interrupted):
             made = bundle.calls_with(first)
             self.assertIs(made.constants["linear.bias"], first["linear.bias"])
             self.assertIs(bundle.calls_with(first), made)

@@ -1,11 +1,12 @@
 """Finds where a module reads elements that depend on its inputs, and where it writes what it has.
 
-    if x.sum() > 0: …        float(x.max())        x[int(n)]
+    if x.sum() > 0: …        float(x.max())        x[int(n)]        x[x > 0]        x.tolist()
 
 An exporter follows one run of the module and keeps what that run did: the branch that was taken,
 the number that was read. With other inputs the result would be wrong, and nothing would show it. So
 a copy of the module runs once under a mode that sees every operator: what is made of an input is an
-input's, and the first element of such a tensor that goes to Python is reported with its line.
+input's, and the first element of such a tensor that goes to Python, or decides how long a result
+is, is reported with its line.
 
     self.n.add_(1)           x.relu_()               F.batch_norm(x, mean, var, training=True)
 
@@ -22,6 +23,7 @@ import weakref
 from typing import Any, Iterator, Mapping, Sequence
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .exporting import copied
@@ -52,6 +54,11 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 # The running statistics that a norm in training writes: no schema says so, no version counts it.
 STATISTICS = ("running_mean", "running_var")
+# Operators that give Python an element, or a truth or a length that depends on elements.
+READS = {"_local_scalar_dense", "equal", "allclose", "is_nonzero", "nonzero", "nonzero_numpy"}
+READS |= {"_unique", "_unique2", "unique_dim", "unique_consecutive"}
+HANDING = {"tolist", "numpy", "__array__"}  # functions that no operator stands for
+MASKS = (torch.bool, torch.uint8)
 ATTRIBUTE = "the attribute"  # a tensor that is no parameter or buffer
 TRAINS = ("training", "train", "use_input_stats")
 
@@ -76,6 +83,18 @@ def written_by(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
         if is_written or (trains and row.name in STATISTICS):
             written += tensors_in(given.get(row.name))
     return written
+
+
+def decisive(function: Any, args: Sequence[Any]) -> list[torch.Tensor]:
+    """The tensors whose elements go to Python, or decide how long the operator's result is."""
+    name = str(getattr(getattr(function, "_schema", None), "name", "")).rsplit("::", 1)[-1]
+    if name in READS:
+        return tensors_in(args)
+    if name == "masked_select":
+        return tensors_in(args[1:])
+    if name == "index":
+        return [value for value in tensors_in(args[1:]) if value.dtype in MASKS]
+    return []
 
 
 def named_state(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
@@ -132,11 +151,15 @@ class Following(TorchDispatchMode):
                 self.found.written, self.found.line = name, line_of_module()
         result = function(*args, **kwargs)
         given = tensors_in([args, kwargs])
+        self.look_for_read(decisive(function, args))
         if any(map(self.follows, given)):
-            if "_local_scalar_dense" in str(function) and not self.found.read:
-                self.found.read = line_of_module()
             self.add(tensors_in(result))
         return result
+
+    def look_for_read(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Notes the line where one of these is made of an input."""
+        if not self.found.read and any(map(self.follows, tensors)):
+            self.found.read = line_of_module()
 
     def look_at(self, before: Mapping[str, torch.Tensor], module: torch.nn.Module) -> None:
         """Sees what has another tensor after the run: one made of inputs, or with other elements.
@@ -153,6 +176,19 @@ class Following(TorchDispatchMode):
                 self.found.written = name
 
 
+class Handing(TorchFunctionMode):
+    """Sees tensors that are handed to Python whole."""
+
+    def __init__(self, following: Following):
+        super().__init__()
+        self.following = following
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if getattr(function, "__name__", "") in HANDING:
+            self.following.look_for_read(tensors_in(args[:1]))
+        return function(*args, **(kwargs or {}))
+
+
 def first_read(module: torch.nn.Module, inputs: Sequence[Any]) -> Found:
     """What one run of a copy of the module in evaluation, on copies of the inputs, shows."""
     twin = copied(module).eval()
@@ -162,7 +198,7 @@ def first_read(module: torch.nn.Module, inputs: Sequence[Any]) -> Found:
     before = dict(named_state(twin))
     with torch.no_grad():
         following = Following(given, twin)
-        with following:
+        with Handing(following), following:
             twin(*given)
         following.look_at(before, twin)
     return following.found

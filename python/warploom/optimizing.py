@@ -202,6 +202,9 @@ def told(found: Outcome) -> list[str]:
     rows = [["output", "error", "eager's", "largest", "allowed"]]
     for one in found.outputs:
         own = "–" if one.eager_error is None else f"{one.eager_error:.1e}"
+        if not one.checked:
+            rows.append([one.name, "not checked: nothing finite", "–", "–", "–"])
+            continue
         rows.append(
             [one.name, f"{one.error:.1e}", own, f"{one.largest:.1e}", f"{one.allowed:.1e}"]
         )

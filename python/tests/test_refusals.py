@@ -444,6 +444,16 @@ class BucketsTest(Refusals):
                 self.faster(x)
             warn.assert_not_called()
 
+    def test_hooks_come_once_a_call(self):
+        calls = []
+        hook = self.faster.register_forward_hook(lambda *_: calls.append(1))
+        with torch.no_grad():
+            for one in self.faster.__dict__["_buckets"].values():
+                self.assertIs(one._forward_hooks, self.faster._forward_hooks)
+            self.faster(X)
+        hook.remove()
+        self.assertEqual(len(calls), 1)
+
     def test_follow_weights_that_change(self):
         other = Plain().to(DEVICE).eval()
         self.faster.load_state_dict(other.state_dict())

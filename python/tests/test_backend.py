@@ -50,6 +50,26 @@ class Drawing(nn.Module):
         return torch.relu(x) + nn.functional.dropout(torch.ones_like(x), 0.5, True)
 
 
+class Sharing(nn.Module):
+    """Returns what it computes, and a view of that."""
+
+    def forward(self, x):
+        y = torch.relu(x) * 2
+        return y, y.t()
+
+
+class Standing(nn.Module):
+    """A tensor of its own, that a graph gets by its name."""
+
+    def __init__(self, value):
+        super().__init__()
+        self.register_buffer("value", torch.full((16,), value))
+        self.last = nn.LeakyReLU(0.25)
+
+    def forward(self, x):
+        return self.last(torch.relu(x) * self.value)
+
+
 class Viewing(nn.Module):
     """Returns a view of its input beside what is computed."""
 
@@ -122,6 +142,52 @@ class BackendTest(unittest.TestCase):
             view, _ = compiled(Viewing())(x)
             view.zero_()
         self.assertEqual(x.abs().max().item(), 0)
+
+    def test_an_output_that_is_a_view_of_another_is_still_one(self):
+        with torch.no_grad():
+            made = compiled(Sharing())
+            found, view = made(X)
+            self.has_kernels(made)
+            view.zero_()
+        self.assertEqual(found.abs().max().item(), 0)
+        self.assertTrue(any("memory with another output" in line for line in made.report))
+
+    def test_statistics_of_a_norm_by_the_function_are_written_by_torch(self):
+        def function(x, mean):
+            y = nn.functional.batch_norm(x * 2, mean, torch.ones_like(mean), training=True)
+            return torch.relu(y)
+
+        made = warploom.backend(torch.fx.symbolic_trace(function), [], options=OPTIONS)
+        with torch.no_grad():
+            mean, wanted = torch.zeros(16, device=DEVICE), torch.zeros(16, device=DEVICE)
+            self.assert_like(made(X, mean), function(X, wanted))
+        self.assertTrue(torch.equal(mean, wanted))
+        self.assertTrue(any("batch_norm" in line and "writes" in line for line in made.report))
+        self.has_kernels(made, 2)
+
+    def test_inputs_of_another_kind_are_computed_by_the_graph(self):
+        module = Perceptron().to(DEVICE).eval()
+        with torch.no_grad():
+            made = compiled(module)
+            made(X)
+            for _ in range(2):
+                self.assert_like(made(X[:2]), module(X[:2]))
+                self.assertEqual(made(X[:2]).shape, (2, 8))
+        lines = [line for line in made.report if "other shapes, types or devices" in line]
+        self.assertEqual(len(lines), 1, made.report)
+
+    def test_graphs_that_differ_in_a_module_or_a_tensor_have_bundles_of_their_own(self):
+        names = set()
+        modules = [Standing(1.0), Standing(2.0)]
+        modules.append(Standing(2.0))
+        modules[-1].last = nn.LeakyReLU(0.5)
+        with torch.no_grad():
+            for module in modules:
+                made = compiled(module.to(DEVICE))
+                with mock.patch("warploom.backend.optimize", side_effect=RuntimeError) as asked:
+                    made(X)
+                names.add(asked.call_args.kwargs["out"].name)
+        self.assertEqual(len(names), 3)
 
     def test_weights_as_inputs_of_the_graph_are_those_of_the_call(self):
         # As torch 2 hands them over: one graph serves all modules of a class.

@@ -88,6 +88,31 @@ class ProgramTest(unittest.TestCase):
             env={**left, "PYTHONPATH": str(ROOT / "python"), **env},
         )
 
+    def test_the_wheels_own_command_needs_no_torch(self):
+        project = (ROOT / "python" / "pyproject.toml").read_text(encoding="utf-8")
+        module = re.search(r'^warploom = "([\w.]+):main"', project, re.M).group(1)
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "program"
+            program.write_text("#!/bin/sh\necho it answers\n")
+            program.chmod(0o755)
+            (pathlib.Path(folder) / "torch.py").write_text("raise SystemExit('torch is imported')")
+            ran = subprocess.run(
+                [sys.executable, "-c", f"import {module} as command; command.main()"],
+                capture_output=True,
+                text=True,
+                check=False,
+                env={
+                    **os.environ,
+                    "WARPLOOM_PROGRAM": str(program),
+                    "PYTHONPATH": f"{folder}:{ROOT / 'python'}",
+                },
+            )
+        self.assertEqual((ran.stdout, ran.stderr), ("it answers\n", ""))
+
+    def test_the_wheel_asks_for_a_python_that_has_what_it_uses(self):
+        project = (ROOT / "python" / "pyproject.toml").read_text(encoding="utf-8")
+        self.assertIn('requires-python = ">=3.10"', project)  # entry_points(group=…)
+
     def test_the_wheels_own_command_is_not_taken_for_it(self):
         with tempfile.TemporaryDirectory() as folder:
             command = pathlib.Path(folder) / "warploom"

@@ -1,7 +1,6 @@
 """What is refused, each by its code, and what only looks as if it had to be."""
 import pathlib
 import re
-import sys
 import unittest
 from unittest import mock
 
@@ -52,7 +51,7 @@ class Searching(Plain):
     """An operator that is exported and not read."""
 
     def forward(self, x):
-        return torch.nonzero(self.linear(x))  # the node's line
+        return torch.bernoulli(torch.sigmoid(self.linear(x)))  # the node's line
 
 
 class Failing(Plain):
@@ -60,6 +59,57 @@ class Failing(Plain):
 
     def forward(self, x):
         return self.linear(x[:, :3])
+
+
+class Reading(Plain):
+    """Lets Python see elements in one of several ways."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way = way
+        self.register_buffer("mask", torch.arange(8) < 3)
+
+    def forward(self, x):
+        h = self.linear(x)
+        self.way(h, self.mask)
+        return h
+
+
+READS = {
+    "equal": lambda h, mask: torch.equal(h, h + 1),
+    "allclose": lambda h, mask: torch.allclose(h, h + 1),
+    "nonzero": lambda h, mask: torch.nonzero(h),
+    "masked_select": lambda h, mask: torch.masked_select(h, h > 0),
+    "a mask": lambda h, mask: h[h > 0],
+    "tolist": lambda h, mask: h.tolist(),
+    "numpy": lambda h, mask: h.cpu().numpy(),
+}
+
+
+class Writing(Plain):
+    """Writes in one of several ways."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way = way
+        self.register_buffer("n", torch.zeros(8))
+
+    def forward(self, x):
+        return self.way(self, x) + self.n * 0 + self.linear(x)
+
+
+WAYS = {
+    "buffer n": lambda module, x: module.n.add_(1),
+    "buffer n of another tensor": lambda module, x: setattr(module, "n", module.n + 1) or 0,
+    "parameter linear.bias": lambda module, x: module.linear.bias[1:].mul_(2).sum(),
+    "input 0": lambda module, x: x.relu_().sum(),
+    "buffer n by a norm": lambda module, x: torch.nn.functional.batch_norm(
+        module.linear(x), module.n, None, training=True
+    ),
+    "buffer n by a norm of instances": lambda module, x: torch.nn.functional.instance_norm(
+        module.linear(x)[:, :, None].expand(4, 8, 2), module.n, module.n + 1
+    ).sum(),
+}
 
 
 def plain_bundle():
@@ -94,8 +144,32 @@ class ExportTest(Refusals):
         self.assertIn(f"test_refusals.py:{line_with('if h.sum() > 0:')}", error.place)
         self.assertIn("torch.where", error.remedy)
 
+    def test_of_all_ways_in_which_python_sees_elements(self):
+        for name, way in READS.items():
+            with self.subTest(name):
+                self.refused("control-flow", self.export, Reading(way))
+
+    def test_a_mask_that_is_the_modules_own_is_no_control_flow(self):
+        self.export(Reading(lambda h, mask: h[:, mask]))
+
     def test_elements_of_weights_and_sizes_are_no_control_flow(self):
         self.export(Scaled())
+
+    def test_of_a_module_that_writes_says_what(self):
+        for name, way in WAYS.items():
+            with self.subTest(name):
+                error = self.refused("module-writes", self.export, Writing(way), X.clone())
+                self.assertIn(name.split(" by ")[0].split(" of ")[0], error.message)
+
+    def test_a_module_that_writes_stays_as_it_was(self):
+        module, x = Writing(WAYS["buffer n"]), X.clone()
+        self.refused("module-writes", self.export, module, x)
+        self.refused("module-writes", self.export, Writing(WAYS["input 0"]), x)
+        self.assertEqual(module.n.sum().item(), 0)
+        self.assertTrue(torch.equal(x, X))
+
+    def test_an_intermediate_result_may_be_written(self):
+        self.export(nn.Sequential(nn.Linear(16, 8), nn.ReLU(inplace=True)))
 
     def test_of_an_operator_that_is_not_exported_says_what_torch_says(self):
         error = self.refused("not-exported", self.export, Counting())
@@ -115,7 +189,7 @@ class ExportTest(Refusals):
             target=TARGET,
             quiet=True,
         )
-        self.assertIn("NonZero", error.place)
+        self.assertIn("RandomUniformLike", error.place)
         line = line_with("# the node's line")
         self.assertIn(f"test_refusals.py:{line}", error.place)
 
@@ -168,6 +242,19 @@ class RunTest(Refusals):
         with torch.enable_grad(), self.assertRaises(RuntimeError) as found:
             self.run_on(X.clone().requires_grad_())
         self.assertEqual(found.exception.code, "gradients")
+
+    def test_of_a_tangent(self):
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(X, torch.ones_like(X))
+            self.refused("gradients", self.run_on, dual)
+            self.refused("gradients", plain_bundle().adopt(Plain().to(DEVICE).eval()), dual)
+
+    def test_a_written_out_counts_a_version(self):
+        out = torch.empty(4, 8, device=DEVICE)
+        before = out._version
+        with torch.no_grad():
+            self.run_on(X, out=out)
+        self.assertGreater(out._version, before)
 
     def test_of_a_bundle_for_another_card(self):
         bundle = plain_bundle().bundle
@@ -283,6 +370,16 @@ class BucketsTest(Refusals):
                 self.faster(x)
             warn.assert_not_called()
 
+    def test_hooks_come_once_a_call(self):
+        calls = []
+        hook = self.faster.register_forward_hook(lambda *_: calls.append(1))
+        with torch.no_grad():
+            for one in self.faster.__dict__["_buckets"].values():
+                self.assertIs(one._forward_hooks, self.faster._forward_hooks)
+            self.faster(X)
+        hook.remove()
+        self.assertEqual(len(calls), 1)
+
     def test_follow_weights_that_change(self):
         other = Plain().to(DEVICE).eval()
         self.faster.load_state_dict(other.state_dict())
@@ -344,42 +441,6 @@ class OperatorTest(Refusals):
         adopted = plain_bundle().adopt(Plain().to(DEVICE).eval())
         with mock.patch("refusing_torch.adoption.is_compiling", return_value=True):
             self.refused("traced", adopted, X)
-
-
-class PrepareTest(Refusals):
-    """What is made of constants alone is made once, and again when they change."""
-
-    def starts(self, function):
-        """How often the launcher's library is called meanwhile."""
-        bundle = plain_bundle().bundle
-        calling = sys.modules["refusing_torch.calling"]
-        start = calling.Calls.start
-        # The kernels themselves in the place of those that prepare, which this bundle has not.
-        with mock.patch.object(bundle, "prepare", bundle.launcher):
-            with mock.patch.object(calling.Calls, "start", autospec=True, side_effect=start) as all:
-                function()
-                return all.call_count
-
-    def test_comes_once_and_again_with_other_weights(self):
-        module = Plain().to(DEVICE).eval()
-        adopted = plain_bundle().bundle.adopt(module, check=False)
-        counts = []
-        with torch.no_grad():
-            for change in (False, False, True, False):
-                if change:
-                    module.linear.weight.mul_(2)
-                counts.append(self.starts(lambda: adopted(X)))
-        self.assertEqual(counts, [2, 1, 2, 1])
-
-    def test_comes_again_with_other_constants_or_changed_ones(self):
-        bundle = plain_bundle().bundle
-        own = {one.name: bundle.constant(one, DEVICE).clone() for one in bundle.held}
-        run = lambda: bundle.run(X, constants=own)
-        with torch.no_grad():
-            counts = [self.starts(run), self.starts(run)]
-            next(iter(own.values())).mul_(2)
-            counts += [self.starts(run), self.starts(run)]
-        self.assertEqual(counts, [2, 1, 2, 1])
 
 
 class CodesTest(unittest.TestCase):

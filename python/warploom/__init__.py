@@ -29,7 +29,7 @@ and what the bundle needs: a C++ compiler, on a GPU nvcc. A file an idea:
     module_export.py   to ONNX, or where in the module it fails
     data_in_python.py  finds control flow that depends on data
     checking.py        errors and times beside the module's own
-    program.py         the executable: where it is, what it answers
+    program.py         the executable and what it answers; the module warploom_command finds it
     loading.py         a bundle's module; errors.py: what is refused, by codes
 """
 from .backend import backend, register

@@ -101,14 +101,31 @@ class Compiled:
         self.out = pathlib.Path(out) if out else cache_folder()
         self.report: list[str] = []
         self.ready: Callable[..., Any] | None = None
+        self.kinds: tuple = ()  # of the inputs of the first call, for which `ready` is
+        self.has_others = False  # whether inputs of another kind came
         self.lock = threading.Lock()
 
     def __call__(self, *inputs: Any) -> Any:
         if self.ready is None:
             with self.lock:
                 if self.ready is None:
+                    self.kinds = tuple(map(kind_of, inputs))
                     self.ready = self.compiled(inputs)
+        if self.ready is not self.graph and tuple(map(kind_of, inputs)) != self.kinds:
+            self.say_others(inputs)
+            return self.graph(*inputs)
         return self.ready(*inputs)
+
+    def say_others(self, inputs: Sequence[Any]) -> None:
+        """Says once that inputs are not those that the kernels are for. (torch.compile itself
+        makes another graph of them.)"""
+        if not self.has_others:
+            self.has_others = True
+            shapes = ", ".join(str(list(getattr(value, "shape", ()))) for value in inputs)
+            self.say(
+                "torch computes inputs of other shapes, types or devices than the first call's, "
+                f"as {shapes}: call the backend anew for them"
+            )
 
     def say(self, text: str) -> None:
         """Keeps a line of the report, and prints it."""
@@ -230,11 +247,18 @@ class Compiled:
             )
 
     def name_of(self, call: "PartCall", i: int) -> str:
-        """A name for a part's bundle, the same for the same graph and options."""
+        """A name for a part's bundle, the same for the same graph, its own weights and options."""
         digest = hashlib.sha256(call.part.module.code.encode())
         digest.update(repr(sorted(self.options.items())).encode())
         for value in (*call.examples, *call.weights):
-            digest.update(f"{tuple(value.shape)}{value.dtype}{value.device}".encode())
+            digest.update(repr(kind_of(value)).encode())
+        module = call.part.module
+        for node in module.graph.nodes:
+            if node.op == "call_module":
+                digest.update(repr(module.get_submodule(node.target)).encode())
+        for name, value in (*module.named_parameters(), *module.named_buffers()):
+            digest.update(f"{name}{kind_of(value)}".encode())
+            digest.update(bytes_of(value))
         return f"graph_{digest.hexdigest()[:12]}_{i}"
 
 
@@ -369,6 +393,19 @@ def is_weight(value: torch.Tensor) -> bool:
     """Whether an input of a graph is a weight: a parameter, or what torch 2 marks as one."""
     static = getattr(value, "_dynamo_static_input_type", None)
     return isinstance(value, torch.nn.Parameter) or static is not None
+
+
+def kind_of(value: Any) -> Any:
+    """What kernels are made for of an input: a shape, type and device, or a number itself."""
+    if isinstance(value, torch.Tensor):
+        return tuple(value.shape), value.dtype, value.device
+    return value
+
+
+def bytes_of(value: torch.Tensor) -> bytes:
+    """The elements of a tensor."""
+    flat = value.detach().cpu().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy().tobytes()
 
 
 def copied(value: torch.Tensor) -> torch.Tensor:

@@ -49,7 +49,7 @@ class Buckets:
                     self.tell(inputs)
                     return super().forward(*inputs, **named)
                 chosen.__dict__["training"] = self.training
-                return chosen(*inputs)
+                return chosen.forward(*inputs)  # the module's hooks come with this call already
 
             def tell(self, inputs):
                 """Warns once of each shape that has no kernels."""

@@ -16,6 +16,7 @@ CODES = {
     "program-failed": "the program ended without a word of its own",
     "not-exported": "torch.onnx.export cannot export the module",
     "control-flow": "Python reads elements that depend on the inputs, as `if x.sum() > 0` does",
+    "module-writes": "forward() writes an input, a parameter or a buffer",
     "no-example": "the example inputs are no tensors, or a dictionary of none",
     "bundle-untrusted": "a bundle is loaded without trust=True",
     "no-bundle": "a folder is no bundle",

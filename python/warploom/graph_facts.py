@@ -7,14 +7,16 @@ made for fixed shapes. One run of the graph on copies of real inputs shows all o
 """
 from __future__ import annotations
 
+import collections
 import dataclasses
 import operator
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 import torch
 from torch import fx
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from .data_in_python import tensors_in
+from .data_in_python import storage_of, tensors_in, written_by
 
 SIZES = {"size", "dim", "ndimension", "numel", "nelement", "stride", "element_size", "__len__"}
 SIZES |= {"shape", "ndim", "dtype", "device", "layout", "is_cuda", "len", "get_device"}
@@ -35,14 +37,6 @@ class Fact:
     shapes: tuple = ()
 
 
-def storage_of(tensor: torch.Tensor) -> int:
-    """The address of a tensor's memory; views have that of what they are views of."""
-    if tensor.layout is not torch.strided:
-        return 0
-    made = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
-    return made.data_ptr()
-
-
 def versions(tensors: Sequence[torch.Tensor]) -> list[int]:
     """How often each was written."""
     return [0 if tensor.is_inference() else tensor._version for tensor in tensors]
@@ -55,6 +49,21 @@ def name_of(node: fx.Node) -> str:
         return f"{node.target} ({type(part).__name__})"
     target = node.target
     return target if isinstance(target, str) else getattr(target, "__name__", str(target))
+
+
+class Writes(TorchDispatchMode):
+    """Sees which memory is written, statistics of norms in training among it, which count no
+    versions."""
+
+    def __init__(self):
+        super().__init__()
+        self.storages: set[int] = set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        written = [value for value in written_by(function, args, kwargs) if value.numel()]
+        self.storages.update(map(storage_of, written))
+        return function(*args, **kwargs)
 
 
 class Recorder(fx.Interpreter):
@@ -73,8 +82,13 @@ class Recorder(fx.Interpreter):
             part = self.fetch_attr(node.target)
             given += [*part.parameters(), *part.buffers()]
         before, drawn = versions(given), random_state(given)
-        result = super().run_node(node)
+        with Writes() as writes:
+            result = super().run_node(node)
         fact = self.fact_of(node, result)
+        places = set(map(storage_of, given))
+        if places.intersection(writes.storages):
+            fact.why, fact.is_barrier = "it writes a tensor in place", True
+            self.written.update(places.intersection(writes.storages))
         for tensor, was, now in zip(given, before, versions(given)):
             if was != now:
                 fact.why, fact.is_barrier = "it writes a tensor in place", True
@@ -168,12 +182,13 @@ def copies_of(graph: fx.GraphModule) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 
 def refuse_views(graph: fx.GraphModule, recorder: Recorder) -> None:
-    """Keeps with torch what shares memory with something that is written, or with an input that
-    the graph returns a view of."""
+    """Keeps with torch what shares memory with something that is written, with an input that the
+    graph returns a view of, or with another output: who writes one writes both."""
     returned = set()
     for node in graph.graph.nodes:
         if node.op == "output":
             returned.update(node.all_input_nodes)
+    shared = shared_by(returned, recorder.facts)
     for node, fact in recorder.facts.items():
         if fact.why or node.op not in ("call_function", "call_method", "call_module"):
             continue
@@ -181,3 +196,20 @@ def refuse_views(graph: fx.GraphModule, recorder: Recorder) -> None:
             fact.why = "it shares memory with a tensor that is written in place"
         elif node in returned and recorder.of_inputs.intersection(fact.storages):
             fact.why = "it returns a view of an input"
+        elif is_view(node, recorder.facts) and shared.intersection(fact.storages):
+            fact.why = "it shares memory with another output"
+
+
+def shared_by(returned: set[fx.Node], facts: Mapping[fx.Node, Fact]) -> set[int]:
+    """The memory that more than one of the nodes lies in. (They lived until the end of the run, so
+    that their addresses tell; what was freed may have had the same.)"""
+    times = collections.Counter(
+        storage for node in returned if node in facts for storage in set(facts[node].storages)
+    )
+    return {storage for storage, count in times.items() if count > 1 and storage}
+
+
+def is_view(node: fx.Node, facts: Mapping[fx.Node, Fact]) -> bool:
+    """Whether what a node gives lies where one of its sources does."""
+    sources = [set(facts[source].storages) for source in node.all_input_nodes]
+    return any(source.intersection(facts[node].storages) for source in sources)

@@ -22,17 +22,6 @@ ROOM = re.compile(r"out of memory|can't allocate|cannot allocate|not enough memo
 FRAME = re.compile(r'^(?:\s*File ")?(?P<file>[^\n"(]+\.py)(?:", line |\()(?P<line>\d+)', re.M)
 
 
-@contextlib.contextmanager
-def in_evaluation(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
-    """The module in evaluation mode; afterwards its parts are in training as they were."""
-    training = [part for part in module.modules() if part.training]
-    try:
-        yield module.eval()
-    finally:
-        for part in training:
-            part.training = True
-
-
 def as_tuple(example_inputs: Any) -> tuple:
     """Example inputs as the arguments of a call: a tensor, or a tuple or list of them."""
     is_several = isinstance(example_inputs, (tuple, list))
@@ -58,29 +47,38 @@ def export(module: torch.nn.Module, example_inputs: Any, file: str | os.PathLike
     """Writes `module` to `file` as ONNX, its weights as they are and by their own names.
 
     It is exported for evaluation, with the shapes of `example_inputs`, a tensor or a tuple. A
-    module that reads elements in Python, and so computes otherwise with other inputs, is refused.
+    module that reads elements in Python, and so computes otherwise with other inputs, is refused,
+    and so is one that writes its inputs, parameters or buffers. The module stays as it is.
     """
     inputs = as_tuple(example_inputs)
-    with in_evaluation(module):
-        try:
-            read = first_read(module, inputs)
-        except RuntimeError as error:
-            refuse_room(error, inputs)
-            raise WarploomError(
-                "not-exported",
-                f"the module itself fails on the example inputs: {first_line(error)}",
-                remedy="call module.eval()(*example_inputs) and mend what it says",
-            ) from error
-        if read:
-            raise WarploomError(
-                "control-flow",
-                "Python reads an element that depends on the inputs, so that an exported model "
-                "would keep what this one example did",
-                read,
-                "write it with torch.where or leave that part out of the module; under "
-                'torch.compile(module, backend="warploom") what lies around it is optimized',
-            )
-        export_by_any(module, inputs, file)
+    try:
+        found = first_read(module, inputs)
+    except RuntimeError as error:
+        refuse_room(error, inputs)
+        raise WarploomError(
+            "not-exported",
+            f"the module itself fails on the example inputs: {first_line(error)}",
+            remedy="call module.eval()(*example_inputs) and mend what it says",
+        ) from error
+    if found.read:
+        raise WarploomError(
+            "control-flow",
+            "Python reads an element that depends on the inputs, so that an exported model "
+            "would keep what this one example did",
+            found.read,
+            "write it with torch.where or leave that part out of the module; under "
+            'torch.compile(module, backend="warploom") what lies around it is optimized',
+        )
+    if found.written:
+        raise WarploomError(
+            "module-writes",
+            f"forward() writes {found.written}, and kernels give new tensors and change nothing "
+            "else, so that it would stay as it is",
+            found.line,
+            "compute a new tensor (x.relu() for x.relu_()) and return a new state as an output; "
+            'under torch.compile(module, backend="warploom") what lies around it is optimized',
+        )
+    export_by_any(exporting.copied(module).eval(), inputs, file)
 
 
 def export_by_any(module: torch.nn.Module, inputs: tuple, file: str | os.PathLike) -> None:
@@ -130,12 +128,12 @@ def line_of_node(module: torch.nn.Module, inputs: tuple, name: str) -> str:
     Exporters keep the call's stack only where they are asked to tell everything, so the module is
     exported once more.
     """
-    with tempfile.TemporaryDirectory(prefix="warploom-") as folder, in_evaluation(module):
+    with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
         file = pathlib.Path(folder) / "told.onnx"
         try:
             with silence():
                 exporting.export(
-                    module,
+                    exporting.copied(module).eval(),
                     inputs,
                     file,
                     **{**exporting.untouched_weights(), "opset_version": OPSET, "verbose": True},

@@ -17,6 +17,7 @@ import torch
 from . import checking
 from .buckets import Buckets, signature_of
 from .errors import WarploomError
+from .exporting import copied
 from .loading import load
 from .module_export import as_tuple, export, told_where
 from .program import answer
@@ -90,7 +91,7 @@ def optimize(
     with torch.no_grad(), evaluating(faster):
         given = checking.fresh(inputs)
         names = [tensor.name for tensor in bundle.bundle.outputs]
-        plain = evaluated(module)
+        plain = copied(module).eval()
         tolerance = bundle.bundle.plan["tolerance"]
         outputs = checking.compared(faster, plain, given, names, tolerance)
         device = next(value.device for value in inputs if isinstance(value, torch.Tensor))
@@ -184,13 +185,6 @@ def evaluating(module: torch.nn.Module) -> Iterator[None]:
             part.training = True
 
 
-def evaluated(module: torch.nn.Module) -> torch.nn.Module:
-    """The same module, parameters and all, in evaluation mode at its root."""
-    twin = type(module).__new__(type(module))
-    twin.__dict__ = {**module.__dict__, "training": False}
-    return twin
-
-
 @contextlib.contextmanager
 def precision(track: str | None) -> Iterator[None]:
     """Eager in the precision of the track, so that times compare."""
@@ -208,6 +202,9 @@ def told(found: Outcome) -> list[str]:
     rows = [["output", "error", "eager's", "largest", "allowed"]]
     for one in found.outputs:
         own = "–" if one.eager_error is None else f"{one.eager_error:.1e}"
+        if not one.checked:
+            rows.append([one.name, "not checked: nothing finite", "–", "–", "–"])
+            continue
         rows.append(
             [one.name, f"{one.error:.1e}", own, f"{one.largest:.1e}", f"{one.allowed:.1e}"]
         )

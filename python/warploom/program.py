@@ -1,65 +1,30 @@
 """The executable `warploom`: where it is, and what it answers.
 
-A wheel that `./run build wheel` made holds it. Otherwise it is built with `./run build` and named:
-WARPLOOM_PROGRAM holds its path, or its folder is on PATH.
+warploom_command.py, which needs no torch, finds it.
 """
 from __future__ import annotations
 
 import json
-import os
-import pathlib
-import shutil
 import subprocess
 import sys
 import threading
-from typing import Any, Iterator, Sequence
+from typing import Any, Sequence
+
+import warploom_command
 
 from .errors import WarploomError
 
-HERE = pathlib.Path(__file__).resolve().parent
 LAST_WORDS = 8  # lines of the program's, in an error that has no code
-
-
-def candidates() -> Iterator[str | os.PathLike | None]:
-    """Where the executable may be, the surest place first."""
-    yield os.environ.get("WARPLOOM_PROGRAM")
-    yield HERE / "bin" / "warploom"  # of the wheel
-    for folder in os.environ.get("PATH", "").split(os.pathsep):
-        found = shutil.which("warploom", path=folder) if folder else None
-        if found and not is_script(found):
-            yield found
-    yield HERE.parents[1] / "build" / "release" / "warploom"  # of a source tree
-
-
-def is_script(path: str) -> bool:
-    """Whether it is a text that an interpreter runs, as the wheel's own command."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(2) == b"#!"
-    except OSError:
-        return True
 
 
 def program() -> str:
     """The path of the executable; a WarploomError says how to name it where it is not found."""
-    for place in candidates():
-        if place and os.access(place, os.X_OK) and os.path.isfile(place):
-            return str(place)
-    raise WarploomError(
-        "program-missing",
-        "the program warploom was not found",
-        remedy="build it with `./run build`, and put it on PATH or set WARPLOOM_PROGRAM to its "
-        "path; a wheel that `./run build wheel` made holds it",
-    )
-
-
-def main() -> None:
-    """The command `warploom` of the wheel: the executable, with the same arguments."""
-    try:
-        path = program()
-    except WarploomError as error:
-        sys.exit(str(error))
-    os.execv(path, [path, *sys.argv[1:]])
+    found = warploom_command.found()
+    if found is None:
+        raise WarploomError(
+            "program-missing", warploom_command.MISSING, remedy=warploom_command.REMEDY
+        )
+    return found
 
 
 def answer(arguments: Sequence[str], quiet: bool = False) -> dict[str, Any]:

@@ -27,7 +27,8 @@ from . import exporting, folding, outline
 from .calling import Calls
 from .comparing import compared, flat, is_real, like
 from .elements import torch_type
-from .refusing import AdoptionError, CountError, refuse_gradients, refuse_training
+from .refusing import AdoptionError, CountError, are_gradients_on, refuse_gradients
+from .refusing import refuse_training
 from .torch_operator import in_compiled_program, is_compiling, numbered
 from .watching import Watch
 
@@ -96,7 +97,7 @@ class Adoption:
     def __call__(self, module, inputs, out=None):
         if self.by_position and self.watch is not None and (self.held or self.watch.holds()):
             given, own = inputs, self.watch.tensors()
-            if torch.is_grad_enabled():
+            if are_gradients_on():
                 refuse_gradients(self.bundle.name, [*inputs, *own])
             if self.device_of(given) == self.device:
                 return self.formed(self.calls(given, out))
@@ -326,9 +327,43 @@ def first_line(error):
     return f"{type(error).__name__}: {said[0] if said else ''}"
 
 
+def places_of(forward):
+    """The names of a forward()'s arguments by place; "" where one has no name for callers."""
+    kinds = inspect.Parameter
+    names = []
+    for one in list(inspect.signature(forward).parameters.values())[1:]:
+        if one.kind not in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD):
+            break
+        names.append(one.name if one.kind is kinds.POSITIONAL_OR_KEYWORD else "")
+    return names
+
+
+def in_order(bundle, places, inputs, named):
+    """The arguments of a call by place alone, as the kernels take them.
+
+    One that is named after a gap would become another input: it is refused. (A compiler reads this
+    function, so it is plain loops.)
+    """
+    taken = list(inputs)
+    for name in places[len(inputs) :]:
+        if name not in named:
+            break
+        taken.append(named[name])
+    if len(taken) - len(inputs) != len(named):
+        lost = [name for name in named if name not in places[len(inputs) : len(taken)]]
+        raise CountError(
+            f"{bundle.name} takes {bundle.names_of_given()} in the order of forward(), and "
+            f"{', '.join(lost)} leaves out one before it, or is none of its arguments or given "
+            "twice: optimize the module with the arguments that it is called with",
+            "input-count",
+        )
+    return tuple(taken)
+
+
 def class_of(bundle, model, check, onnx):
     """A class like `model` with the kernels as its forward()."""
     own_forward = model.forward is not torch.nn.Module.forward
+    places = places_of(model.forward) if own_forward else []
     has_own_out = own_forward and "out" in inspect.signature(model.forward).parameters
 
     def begun(module):
@@ -342,8 +377,6 @@ def class_of(bundle, model, check, onnx):
         """The module with a bundle's kernels as its forward(). For inference."""
 
         def forward(self, *inputs, **named):
-            if is_compiling():
-                return in_compiled_program(bundle, self, inputs)
             if torch.jit.is_tracing():
                 raise AdoptionError(
                     f"{bundle.name} cannot be traced or exported: take the module itself", "traced"
@@ -352,8 +385,9 @@ def class_of(bundle, model, check, onnx):
                 return bundle.run(*inputs, **named)
             out = named.pop("out", None) if named and not has_own_out else None
             if named:
-                bound = inspect.signature(super().forward).bind(*inputs, **named)
-                inputs = (*bound.args, *bound.kwargs.values())
+                inputs = in_order(bundle, places, inputs, named)
+            if is_compiling():
+                return in_compiled_program(bundle, self, inputs, out)
             adoption = self.__dict__.get("_adoption") or begun(self)
             return adoption(self, inputs, out)
 

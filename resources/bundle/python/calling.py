@@ -5,10 +5,15 @@ these are kept: the workspace, in which everything is prepared that is made of c
 the array of addresses that the launcher reads. A call puts the addresses of its inputs and outputs
 into a copy of that array, and that is all.
 
+Threads that call on one stream take turns: the kernels of a call run one behind another, and those
+of two calls must not meet in one workspace.
+
 A CUDA graph that records a call takes the workspace with it, since it may be replayed at any time;
-the next call outside has another. Constants that change later are not seen by a graph: record anew.
+the next call outside has another. What was recorded stays as long as the bundle, constants and all,
+whatever becomes of the weights. Constants that change later are not seen by a graph: record anew.
 """
 import ctypes
+import threading
 
 import torch
 
@@ -36,12 +41,32 @@ def allocated(shape, dtype, device, name):
         ) from error
 
 
+def is_recorded(bundle):
+    """Whether a CUDA graph records the current stream."""
+    return bool(bundle.arch) and torch.cuda.is_current_stream_capturing()
+
+
 def versions_of(tensors):
     """What changes when a tensor does; never the same of tensors that count no versions."""
     return [
         (value.data_ptr(), object() if value.is_inference() else value._version)
         for value in tensors
     ]
+
+
+INCREMENT = getattr(torch.autograd.graph, "increment_version", None)  # torch 2
+
+
+def count_version(tensors):
+    """Lets autograd and Watch know that these were written."""
+    for value in tensors:
+        if value.is_inference():
+            continue  # it counts none
+        if INCREMENT:
+            INCREMENT(value)
+            continue
+        with torch.no_grad():
+            value.view(-1)[:0].zero_()  # counts, and writes nothing
 
 
 class Kept:
@@ -58,6 +83,7 @@ class Kept:
         self.constants = constants  # so that no other tensor can come to lie where they do
         for place, value in zip(bundle.places_of_held, constants):
             self.addresses[place] = value.data_ptr()
+        self.lock = threading.Lock()  # of the workspace: one thread at a time
         self.prepared = None  # the versions of the inputs for which it is
         self.seen = []
 
@@ -69,7 +95,6 @@ class Calls:
         self.bundle = bundle
         self.constants = constants
         self.kept = {}  # by GPU and stream
-        self.recorded = []  # what CUDA graphs took
 
     def __call__(self, inputs, out=None):
         """The outputs, one tensor or a tuple, written into `out` where that is given."""
@@ -84,7 +109,7 @@ class Calls:
         index = device.index if bundle.arch else -1
         stream = raw_stream(index) if bundle.arch else 0
         kept = self.kept.get((index, stream))
-        if kept is None or (bundle.arch and torch.cuda.is_current_stream_capturing()):
+        if kept is None or is_recorded(bundle):
             kept = self.taken(device, index, stream)
         array = kept.copied(kept.addresses)  # threads do not meet in it
         held = []  # copies, as long as the call
@@ -100,8 +125,10 @@ class Calls:
             array[place] = value.data_ptr()
         if bundle.prepare:
             kept = self.prepared(kept, array, inputs, device, stream)
-        self.start(bundle.launcher, array, kept.work, index, stream)
+        with kept.lock:
+            self.start(bundle.launcher, array, kept.work, index, stream)
         if out is not None:
+            count_version(outputs)
             return out
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -127,20 +154,23 @@ class Calls:
     def taken(self, device, index, stream):
         """What is kept of this device and stream; a graph that is recorded has it to itself."""
         bundle = self.bundle
-        capturing = bool(bundle.arch) and torch.cuda.is_current_stream_capturing()
-        if capturing:
+        if is_recorded(bundle):
             there = [key for key in self.kept if key[0] == index]
             there.sort(key=lambda key: key[1] != stream)
             if there:
-                self.recorded.append(self.kept.pop(there[0]))
-                return self.recorded[-1]
+                bundle.recorded.append(self.kept.pop(there[0]))
+                return bundle.recorded[-1]
         constants = [self.constant(tensor, device) for tensor in bundle.held]
         made = Kept(bundle, constants, device)
-        if capturing:
-            self.recorded.append(made)
+        self.keep(made, index, stream)
+        return made
+
+    def keep(self, made, index, stream):
+        """Keeps it for the next call, or for good where a graph is recorded, which has it alone."""
+        if is_recorded(self.bundle):
+            self.bundle.recorded.append(made)
         else:
             self.kept[(index, stream)] = made
-        return made
 
     def constant(self, tensor, device):
         """A constant as the kernels read it."""
@@ -158,16 +188,19 @@ class Calls:
         bundle = self.bundle
         watched = [inputs[place] for place in bundle.constant_among_given]
         versions = versions_of(watched)
-        if kept.prepared == versions:
-            return kept
         index = device.index if bundle.arch else -1
-        if kept.prepared is not None:  # another thread may be reading the old one
-            kept = Kept(bundle, kept.constants, device)
-            self.kept[(index, stream)] = kept
-        self.start(bundle.prepare, array, kept.work, index, stream)
-        kept.prepared = versions
-        kept.seen = watched
-        return kept
+        with kept.lock:
+            if kept.prepared == versions:
+                return kept
+            if kept.prepared is None:
+                self.start(bundle.prepare, array, kept.work, index, stream)
+                kept.prepared, kept.seen = versions, watched
+                return kept
+        made = Kept(bundle, kept.constants, device)  # another thread may be reading the old one
+        self.start(bundle.prepare, array, made.work, index, stream)
+        made.prepared, made.seen = versions, watched
+        self.keep(made, index, stream)
+        return made
 
     def start(self, function, array, work, index, stream):
         """Calls a function of NAME.h that takes an array of addresses, on the current stream."""

@@ -53,9 +53,14 @@ class Exact:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = self.before
 
 
+def clones(inputs):
+    """Copies, which a forward() may write."""
+    return [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
+
+
 def computed_by(twin, inputs):
     """What the module itself returns, and in which precision: FP64, or its own where it must."""
-    in_fp64 = [value.double() if is_real(value) else value for value in inputs]
+    in_fp64 = [value.double() if is_real(value) else value for value in clones(inputs)]
     with torch.no_grad(), Exact(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -72,7 +77,7 @@ def computed_in_own_precision(twin, inputs):
     with torch.no_grad(), Exact(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return copied(twin)(*inputs)
+            return copied(twin)(*clones(inputs))
         except Exception as error:  # modules raise what they like
             raise AdoptionError(
                 f"the module's own forward() fails on such inputs: {error}", "module-differs"

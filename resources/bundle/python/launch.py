@@ -10,7 +10,7 @@ from . import adoption, build
 from .calling import Calls
 from .elements import torch_type
 from .torch_operator import is_compiling, operator_of, through_operator
-from .refusing import InputError, LaunchError, refuse_gradients
+from .refusing import InputError, LaunchError, are_gradients_on, refuse_gradients
 from .tensors import Tensor
 from .watching import same_tensors, state_of
 
@@ -51,8 +51,8 @@ class Bundle:
         self.functions = {}
         self.fitting = set()  # devices that were looked at
         self.calls = Calls(self, {})  # with the constants of the files
-        self.others = None  # with those that were given last
-        self.state_of_others = None
+        self.others = None  # those with the constants that were given last, and their state
+        self.recorded = []  # what CUDA graphs took: they may be replayed at any time
 
     def __repr__(self):
         wants = ", ".join(map(str, self.given))
@@ -151,7 +151,7 @@ class Bundle:
         """
         if is_compiling() and out is None and constants is None:
             return through_operator(self, inputs)
-        if torch.is_grad_enabled():
+        if are_gradients_on():
             refuse_gradients(self.name, [*inputs, *(constants or {}).values()])
         return self.calls_with(constants)(inputs, out)
 
@@ -159,10 +159,10 @@ class Bundle:
         """Calls with these constants; the last ones are kept while the tensors are the same."""
         if not constants:
             return self.calls
-        if not (self.others and same_tensors(self.state_of_others, constants)):
-            self.others = Calls(self, dict(constants))
-            self.state_of_others = state_of(constants)
-        return self.others
+        others = self.others  # both at once: another thread may exchange them
+        if others is None or not same_tensors(others[1], constants):
+            others = self.others = (Calls(self, dict(constants)), state_of(constants))
+        return others[0]
 
     def adopt(self, model, check=True, onnx=None):
         """`model`, a torch.nn.Module or a class of such, with the kernels as its forward().

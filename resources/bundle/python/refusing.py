@@ -4,6 +4,7 @@ Every error has the attributes `code`, one of CODES, and a text that ends with w
 Programs match on the code; the words may change.
 """
 import torch
+from torch.autograd import forward_ad
 
 # The codes, and what each means. docs/pytorch.md of Warploom lists them.
 CODES = {
@@ -29,6 +30,7 @@ CODES = {
 NORMS = torch.nn.modules.batchnorm._NormBase
 DROPOUTS = torch.nn.modules.dropout._DropoutNd
 REMEDY_TRAINING = "call .eval() first"
+REMEDY_TANGENTS = "call it with what torch.autograd.forward_ad.unpack_dual gives as primal"
 REMEDY_GRADIENTS = "call it under torch.no_grad() or torch.inference_mode()"
 
 
@@ -59,12 +61,23 @@ class LaunchError(BundleError, RuntimeError):
     """The kernels could not be run here."""
 
 
+def are_gradients_on():
+    """Whether a result might have to have a gradient, backward or forward."""
+    return torch.is_grad_enabled() or forward_ad._current_level >= 0
+
+
 def refuse_gradients(name, values):
     """An error where autograd would want the gradient of a result that has none."""
-    if not torch.is_grad_enabled():
-        return
-    if any(isinstance(value, torch.Tensor) and value.requires_grad for value in values):
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    if torch.is_grad_enabled() and any(value.requires_grad for value in tensors):
         raise AdoptionError(f"{name} computes no gradients: {REMEDY_GRADIENTS}", "gradients")
+    if forward_ad._current_level < 0:
+        return
+    if any(forward_ad.unpack_dual(value).tangent is not None for value in tensors):
+        raise AdoptionError(
+            f"{name} computes no gradients, and a tensor has a tangent: {REMEDY_TANGENTS}",
+            "gradients",
+        )
 
 
 def differs_in_training(module):

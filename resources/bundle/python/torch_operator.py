@@ -12,7 +12,7 @@ import weakref
 import torch
 
 from .comparing import flat, like
-from .refusing import AdoptionError, refuse_gradients
+from .refusing import AdoptionError, InputError, refuse_gradients
 
 LIBRARIES = []  # torch forgets what nobody holds
 NUMBERS = itertools.count(1)
@@ -122,11 +122,16 @@ def numbered(module):
     return number
 
 
-def in_compiled_program(bundle, module, inputs):
+def in_compiled_program(bundle, module, inputs, out=None):
     """forward() of an adopted module as a call of the operator.
 
     A compiler reads this function, so it asks nothing but attributes.
     """
+    if out is not None:
+        raise InputError(
+            f"{bundle.name} writes no out= in a compiled program: take what it returns",
+            "output-unfit",
+        )
     number = getattr(module, "_adopted_as", None)
     if number is None:
         raise AdoptionError(

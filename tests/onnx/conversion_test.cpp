@@ -139,9 +139,14 @@ TEST(Conversion, StatisticsOnceWereOfEachElement) {
 }
 
 TEST(Conversion, ScatterIsScatterElementsByItsFirstName) {
-  const Error error =
-      refusal_of(model_text(node_text("Scatter", {"x"}, {"y"}) + input_text("x", {"2"}), 10));
-  EXPECT_NE(error.message.find("Scatter"), std::string::npos);
+  const std::string written =
+      "initializer { name: \"i\" data_type: 7 dims: 1 int64_data: 1 } "
+      "initializer { name: \"u\" data_type: 1 dims: 1 float_data: 5 } ";
+  EXPECT_EQ(made_of(model_text(node_text("Scatter", {"x", "i", "u"}, {"y"}) +
+                                   input_text("x", {"2"}) + written,
+                               10),
+                    {{3, 4}}),
+            (Numbers{3, 5}));
 }
 
 TEST(Conversion, MasksOfDropoutOnceWereNumbers) {

@@ -3,13 +3,13 @@
 FUNCTION bool poisoned(const CompareTask& task, Word i) {
   const unsigned poison = static_cast<unsigned>(task.poison);
   switch (bits_of(task.type)) {
-    case 16: return bits16(task.found, i) == (poison & 0xffffu);
+    case 16: return is_float(task.type) && bits16(task.found, i) == (poison & 0xffffu);
     case 32: return reinterpret_cast<const unsigned*>(task.found)[i] == poison;
     case 64: {
       const unsigned* const halves = reinterpret_cast<const unsigned*>(task.found) + 2 * i;
       return halves[0] == poison && halves[1] == poison;
     }
-    default: return false;  // one byte of poison may be a value
+    default: return false;  // one byte of poison may be a value, as of an integer two may
   }
 }
 

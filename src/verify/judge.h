@@ -139,6 +139,7 @@ class Judge {
   Result<Tensors> make_outputs(runtime::Executor& device);
   Status fill_inputs(Inputs& made, uint64_t seed);
   Result<Set> set_of(InputFamily family, double check_ms);
+  bool has_more_to_make(const Inputs& inputs, double check_ms) const;
   Result<runtime::Call> bind(const Contender& who, const Set& set);
   Status poison(const Contender& who, const Set& set, bool prepared);
   Status run_call(const Contender& who, const runtime::Call& call);

@@ -254,7 +254,7 @@ Result<bool> Judge::compare_family(std::vector<Comparison>& seen, const Set& set
   if (is_on_gpu(inputs)) {
     evidence.rows_checked = inputs.rows_known;
     WARPLOOM_CHECK(compare_outputs(seen, set.outputs, inputs, {}));
-    return true;  // what is unwritten elsewhere shows, too
+    return inputs.rows_known >= rows_;
   }
   int64_t held = 0;
   const auto compared = [&](std::span<const Block> blocks) -> Status {
@@ -291,7 +291,8 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   WARPLOOM_TRY(const bool everything, compare_family(seen, set, request, left_ms, evidence));
   for (size_t n = 0; n < seen.size(); ++n) {
     const auto& data = set.outputs[n].data;
-    const bool scanned = request.whole || data.bytes() <= kScanBytes;
+    const bool is_small = request.whole || data.bytes() <= kScanBytes;
+    const bool scanned = is_small && !is_on_gpu(inputs);  // which looks everywhere by itself
     if (!everything && scanned) WARPLOOM_CHECK(scan_output(seen[n], n, data));
     WARPLOOM_CHECK(accept_output(n, set, seen[n], everything, evidence));
   }

@@ -63,11 +63,22 @@ Status Judge::fill_inputs(Inputs& made, uint64_t seed) {
   return ok();
 }
 
+// Whether its truth was made in less time than there is now, and is not whole.
+bool Judge::has_more_to_make(const Inputs& inputs, double check_ms) const {
+  constexpr double kMuchMore = 2;
+  const bool is_part = is_on_gpu(inputs) && inputs.rows_known < rows_;
+  return is_part && check_ms > kMuchMore * inputs.truth_ms;
+}
+
 // One family's inputs, from memory or made now: when memory is scarce in the place, and the very
 // buffers, of the last.
 Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
-  for (const auto& inputs : kept_)
-    if (inputs->family == family) return Set{inputs, outputs_, vendor_outputs_};
+  for (const auto& inputs : kept_) {
+    if (inputs->family != family) continue;
+    if (has_more_to_make(*inputs, check_ms))
+      WARPLOOM_CHECK(make_truth(*inputs, setup_.seed, check_ms));
+    return Set{inputs, outputs_, vendor_outputs_};
+  }
   auto made = std::make_shared<Inputs>();
   made->family = family;
   const int64_t families = std::ssize(kept_) + 1;

@@ -39,6 +39,7 @@ struct Inputs {
   Truth truth;
   Truth looked_at;         // of those that only timed calls are made on: some rows
   int64_t rows_known = 0;  // of the GPU's truth, those of all outputs that are compared
+  double truth_ms = 0;     // that there were for it
   int set = -1;  // in the process of the GPU's truth; -1: what is above holds bytes and truth
   double vendor_error = -1;
   std::optional<uint64_t> output_hash;  // of the outputs that the candidate made of them first

@@ -80,6 +80,7 @@ Status Judge::draw(Inputs& made, uint64_t seed) {
 
 Status Judge::make_truth(Inputs& made, uint64_t seed, double budget_ms) {
   if (is_on_gpu(made)) {
+    made.truth_ms = budget_ms;
     WARPLOOM_TRY(made.rows_known, told(truth_->prepare(made.set, budget_ms / 1e3)));
     return ok();
   }

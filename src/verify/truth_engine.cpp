@@ -168,13 +168,8 @@ void TruthEngine::give_back(std::vector<Part> parts) {
 }
 
 void TruthEngine::give_back(Set& set) {
-  for (auto& [output, parts] : set.kept) {
-    for (const Part& part : parts)
-      kept_bytes_ -= kElementBytes * part.count;
-    give_back(std::move(parts));
-  }
-  set.kept.clear();
-  set.sampled.clear();
+  while (!set.kept.empty())
+    forget_parts(set, set.kept.begin()->first);
 }
 
 void TruthEngine::forget(int set) {

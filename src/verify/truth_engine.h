@@ -121,6 +121,7 @@ class TruthEngine {
   // Of prepare(), truth_prepare.cpp.
   Result<int64_t> prepare_output(Set& set, int output, double seconds);
   void keep(Set& set, int output, std::vector<Part> parts);
+  void forget_parts(Set& set, int output);
   void forget_spare();
   Status compare_part(const Part& part, int output, const runtime::Buffer& found, bool is_normal,
                       Comparison& sum);

@@ -1,4 +1,5 @@
 // What of the truth is made before anything is compared, and what of it stays.
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -13,6 +14,7 @@
 #include "base/rows.h"
 #include "graph/graph.h"
 #include "runtime/executor.h"
+#include "verify/inputs.h"
 #include "verify/oracle.h"
 #include "verify/tolerance.h"
 #include "verify/truth_engine.h"
@@ -23,11 +25,12 @@ namespace {
 // Memory that the steps are through with stays for the next set, while that much of all is free.
 constexpr int64_t kSpareShare = 3;
 
-// The numbers below `count` in an order that is drawn.
-std::vector<int64_t> in_drawn_order(int64_t count, uint64_t seed) {
+// The numbers below `count` in an order that is drawn, another for each family and output: what one
+// does not look at, others may.
+std::vector<int64_t> in_drawn_order(int64_t count, uint64_t seed, InputFamily family, int output) {
   std::vector<int64_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
-  Random(seed, "parts").shuffle(order);
+  Random(seed, fmt::format("parts of {} {}", name_of(family), output)).shuffle(order);
   return order;
 }
 
@@ -69,27 +72,36 @@ Result<int64_t> TruthEngine::prepare(int set, double seconds) {
 
 // In an order that is drawn, so that wherever the time ends what is there is a fair sample.
 Result<int64_t> TruthEngine::prepare_output(Set& set, int output, double seconds) {
-  const graph::OutputRows& rows = rows_[static_cast<size_t>(output)];
-  const int64_t each = std::max<int64_t>(1, part_rows_[static_cast<size_t>(output)]);
+  const auto n = static_cast<size_t>(output);
+  const graph::OutputRows& rows = rows_[n];
+  const bool is_whole = set.kept.contains(output) && !set.sampled.contains(output);
+  if (is_whole) return rows.count;
+  forget_parts(set, output);
   WARPLOOM_TRY(const int64_t room, room_for_truth());
   const bool has_room = bytes_of_truth(output) <= room;
+  const int64_t each = std::max<int64_t>(1, part_rows_[n]);
   const int64_t count = ceil_div(rows.count, each);
   Pace pace(count);
   std::vector<Part> parts;
   int64_t known = 0;
-  for (const int64_t number : in_drawn_order(count, set.seed)) {
+  for (const int64_t number : in_drawn_order(count, set.seed, set.family, output)) {
     const int64_t begin = number * each;
     const int64_t end = std::min(rows.count, begin + each);
     Result<Part> part = part_of(set, output, begin, end);
     const bool is_full = !part && part.error().code == ErrorCode::kOutOfMemory;
-    if (!part && !is_full) return fail(part.error());
-    if (part) parts.push_back(*std::move(part));
+    if (is_full && each > 1) {  // half as many may fit
+      give_back(std::move(parts));
+      runner_.forget_free();
+      part_rows_[n] = each / 2;
+      return prepare_output(set, output, seconds);
+    }
+    if (!part) return fail(part.error());
+    parts.push_back(*std::move(part));
     known += end - begin;
     WARPLOOM_CHECK(device_.synchronize());
     pace.made_one();
-    const bool is_quick = parts.size() > 1 && pace.expected() <= seconds;
-    const bool is_last = known == rows.count && !has_room;
-    if (is_full || is_last || (is_quick && !has_room)) {  // each comparison makes it anew
+    const bool is_timed = parts.size() > 1 || known == rows.count || std::isinf(seconds);
+    if (!has_room && is_timed && pace.expected() <= seconds) {  // each comparison makes it anew
       give_back(std::move(parts));
       return rows.count;
     }
@@ -98,6 +110,16 @@ Result<int64_t> TruthEngine::prepare_output(Set& set, int output, double seconds
   keep(set, output, std::move(parts));
   if (known < rows.count) set.sampled.insert(output);
   return known;
+}
+
+void TruthEngine::forget_parts(Set& set, int output) {
+  const auto kept = set.kept.find(output);
+  if (kept == set.kept.end()) return;
+  for (const Part& part : kept->second)
+    kept_bytes_ -= kElementBytes * part.count;
+  give_back(std::move(kept->second));
+  set.kept.erase(kept);
+  set.sampled.erase(output);
 }
 
 void TruthEngine::keep(Set& set, int output, std::vector<Part> parts) {

@@ -328,6 +328,25 @@ TEST_F(TruthCompares, OfWhatThereWasTimeForSeeTheRestUnwritten) {
   ASSERT_TRUE(wrong);
   EXPECT_EQ((*wrong)[0].compared, *known * kColumns);
   EXPECT_GT((*wrong)[0].worst.ratio, 1);
+  const auto later = (*engine)->prepare(0);  // there is more time now
+  ASSERT_TRUE(later);
+  EXPECT_EQ(*later, kRows);
+}
+
+// A number that is poison in two bytes is a number of 16-bit integers.
+TEST_F(TruthCompares, OfIntegersOf16BitsHaveNoPoison) {
+  Builder builder("cast");
+  const auto x = builder.input("x", Dtype::i16, {900, 20'000});
+  builder.output(builder.add(OpKind::Identity, {x}));
+  auto engine = TruthEngine::make(*device_, *builder.finish(), Track::fp32);
+  ASSERT_TRUE(engine) << describe(engine.error());
+  ASSERT_TRUE((*engine)->draw(0, InputFamily::normal, 9));
+  ASSERT_TRUE((*engine)->prepare(0, 0));
+  const runtime::Buffer found = buffer(900 * 20'000 * 2);
+  ASSERT_TRUE(device_->fill(found, runtime::kPoison));
+  const auto seen = (*engine)->compare(0, {&found, 1});
+  ASSERT_TRUE(seen);
+  EXPECT_EQ((*seen)[0].unwritten.count, 0);
 }
 
 TEST_F(TruthCompares, OfASetThatWasPreparedInTimeKnowEveryRow) {

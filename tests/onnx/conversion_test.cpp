@@ -139,14 +139,12 @@ TEST(Conversion, StatisticsOnceWereOfEachElement) {
 }
 
 TEST(Conversion, ScatterIsScatterElementsByItsFirstName) {
-  const std::string written =
-      "initializer { name: \"i\" data_type: 7 dims: 1 int64_data: 1 } "
-      "initializer { name: \"u\" data_type: 1 dims: 1 float_data: 5 } ";
-  EXPECT_EQ(made_of(model_text(node_text("Scatter", {"x", "i", "u"}, {"y"}) +
-                                   input_text("x", {"2"}) + written,
+  const std::string places = "initializer { name: \"i\" data_type: 7 dims: 2 int64_data: [2, 0] } ";
+  EXPECT_EQ(made_of(model_text(node_text("Scatter", {"x", "i", "u"}, {"y"}) + places +
+                                   input_text("x", {"3"}) + input_text("u", {"2"}),
                                10),
-                    {{3, 4}}),
-            (Numbers{3, 5}));
+                    {{1, 2, 4}, {7, 8}}),
+            (Numbers{8, 2, 7}));
 }
 
 TEST(Conversion, MasksOfDropoutOnceWereNumbers) {

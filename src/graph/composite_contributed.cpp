@@ -27,7 +27,7 @@ Status check_given(const NodeContext& context, std::initializer_list<size_t> req
   return ok();
 }
 
-Id activated(PrimitiveWriter& writer, Id x, const std::string& activation) {
+Result<Id> activated(PrimitiveWriter& writer, Id x, const std::string& activation) {
   using enum OpKind;
   if (activation == "Relu") return writer.make(Relu, {x}, "relu");
   if (activation == "Tanh") return writer.make(Tanh, {x}, "tanh");
@@ -46,7 +46,10 @@ Id activated(PrimitiveWriter& writer, Id x, const std::string& activation) {
     const double beta = parameter(1, "beta", 0.5);
     return writer.make(HardSigmoid, {x}, "hard_sigmoid", {{"alpha", alpha}, {"beta", beta}});
   }
-  if (activation == "Clip" && given.size() == 2) {
+  if (activation == "Clip") {
+    if (given.size() != 2)
+      return writer.error(kAttribute, "a Clip lacks its ends", "activation_params of 2 numbers",
+                          fmt::format("{}", given.size()));
     const Id least = writer.scalar(given[0], x, "least");
     const Id most = writer.scalar(given[1], x, "most");
     return writer.make(Clip, {x, least, most}, "clipped");
@@ -228,7 +231,8 @@ Result<Outputs> fused_gemm(PrimitiveWriter& writer) {
     attributes[name] = writer.node.attributes.at(name);
   std::vector<Id> inputs = writer.node.inputs;
   const Id y = writer.make(OpKind::Gemm, std::move(inputs), "gemm", std::move(attributes));
-  return Outputs{activated(writer, y, writer.node.text("activation"))};
+  WARPLOOM_TRY(const Id bent, activated(writer, y, writer.node.text("activation")));
+  return Outputs{bent};
 }
 
 Result<Outputs> fused_conv(PrimitiveWriter& writer) {
@@ -241,7 +245,8 @@ Result<Outputs> fused_conv(PrimitiveWriter& writer) {
                           writer.in(3).shape);
     y = writer.add(y, writer.raw(3), "added");
   }
-  return Outputs{activated(writer, y, writer.node.text("activation"))};
+  WARPLOOM_TRY(const Id bent, activated(writer, y, writer.node.text("activation")));
+  return Outputs{bent};
 }
 
 // Channels last, in the input and the output.

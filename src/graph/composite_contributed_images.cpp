@@ -70,8 +70,8 @@ Result<Outputs> skip_group_norm(PrimitiveWriter& writer) {
     const Shape given = writer.in(i).shape;
     // One for each channel, or for each image and channel, stretches over the pixels.
     const bool by_image = given.size() == 2 && x.size() > 2;
-    const Shape apart = {given[0], 1, 1, given.back()};
-    const Id own = by_image ? writer.reshape(writer.raw(i), apart, "by_image") : writer.raw(i);
+    Id own = writer.raw(i);
+    if (by_image) own = writer.reshape(own, {given[0], 1, 1, given[1]}, "by_image");
     WARPLOOM_TRY(const Shape both, broadcast(x, writer.shape(own), writer.place));
     if (both != x)
       return writer.error(kShape, "what is added does not stretch to the input", x, given);

@@ -108,6 +108,10 @@ class Steps {
   // o [B,H·G,T,E]; the state is the last one afterwards.
   Id run(double scale) {
     state = writer_.has(kState) ? in_f32(writer_, writer_.raw(kState)) : start();
+    if (of_.steps == 0) {
+      const Shape none = {of_.batch, 0, of_.heads * of_.groups * of_.values};
+      return writer_.table(type(), none, "steps", [](int64_t) { return 0; });
+    }
     std::vector<Id> outputs;
     for (int64_t t = 0; t < of_.steps; ++t)
       outputs.push_back(step(t, scale));

@@ -53,6 +53,26 @@ Id with_axis(PrimitiveWriter& writer, Id x, size_t at, std::string_view what) {
   return writer.reshape(x, shape, what);
 }
 
+// Whether `a` comes before `b`: a NaN counts as larger than all else.
+Id comes_before(PrimitiveWriter& writer, const Top& of, Id a, Id b) {
+  const Id better = writer.make(of.better(), {a, b}, "better");
+  if (!is_float(writer.dtype(a))) return better;
+  const Id nan = writer.make(OpKind::IsNaN, {of.largest ? a : b}, "nan");
+  const Id other = writer.make(OpKind::IsNaN, {of.largest ? b : a}, "other_nan");
+  const Id number = writer.make(OpKind::Not, {other}, "other_number");
+  return writer.make(OpKind::Or, {better, writer.make(OpKind::And, {nan, number}, "by_nan")},
+                     "comes_before");
+}
+
+Id are_equal(PrimitiveWriter& writer, Id a, Id b) {
+  const Id equal = writer.make(OpKind::Equal, {a, b}, "equal");
+  if (!is_float(writer.dtype(a))) return equal;
+  const Id nan = writer.make(OpKind::IsNaN, {a}, "nan");
+  const Id other = writer.make(OpKind::IsNaN, {b}, "other_nan");
+  return writer.make(OpKind::Or, {equal, writer.make(OpKind::And, {nan, other}, "both_nan")},
+                     "are_equal");
+}
+
 // An element's rank is how many come before it: those that are better, and equal ones on its left.
 Picked picked_by_rank(PrimitiveWriter& writer, const Top& of) {
   const size_t rank = writer.rank(of.x) + 1;
@@ -62,8 +82,8 @@ Picked picked_by_rank(PrimitiveWriter& writer, const Top& of) {
   const Shape columns = with(Shape(rank, 1), of.axis + 1, of.size);
   const Id i = writer.places(rows, "own_place");
   const Id j = writer.places(columns, "other_place");
-  const Id better = writer.make(of.better(), {other, own}, "better");
-  const Id equal = writer.make(OpKind::Equal, {other, own}, "equal");
+  const Id better = comes_before(writer, of, other, own);
+  const Id equal = are_equal(writer, other, own);
   const Id left = writer.make(OpKind::Less, {j, i}, "left");
   const Id tied = writer.make(OpKind::And, {equal, left}, "tied");
   const Id before = writer.make(OpKind::Or, {better, tied}, "before");
@@ -83,23 +103,57 @@ Picked picked_by_rank(PrimitiveWriter& writer, const Top& of) {
           writer.reduce(OpKind::ReduceMax, numbers, lines, "indices", 0)};
 }
 
+// What a pick reads of a line: a NaN is the best where the largest are wanted, else the worst, and
+// told by a place behind the line's end.
+struct Line {
+  Id x = kAbsent;
+  Id nan = kAbsent;   // whether an element is one; kAbsent: none is
+  Id far = kAbsent;   // places of NaNs that come last
+  Id size = kAbsent;  // of the line
+};
+
+Line line_of(PrimitiveWriter& writer, const Top& of, Id place, Id worst) {
+  Line line;
+  line.x = of.x;
+  if (!is_float(writer.dtype(of.x))) return line;
+  line.nan = writer.make(OpKind::IsNaN, {of.x}, "nan");
+  if (of.largest) return line;
+  line.x = writer.where(line.nan, worst, of.x, "numbers");
+  line.size = writer.scalar(as_double(of.size), place, "size");
+  line.far = writer.add(place, line.size, "far");
+  return line;
+}
+
 // The best of what is left, one after another; of equal ones the first.
 Picked picked_in_turn(PrimitiveWriter& writer, const Top& of) {
   const List line = {as_int64(of.axis)};
   const size_t rank = writer.rank(of.x);
   const Id place = writer.places(with(Shape(rank, 1), of.axis, of.size), "place");
   const Id worst = writer.scalar(of.worst(writer.dtype(of.x)), of.x, "worst");
-  const Id none = writer.constant(Dtype::i64, {}, {as_double(of.size)}, "none");
+  const Id none = writer.constant(Dtype::i64, {}, {2 * as_double(of.size)}, "none");
+  const Line own_line = line_of(writer, of, place, worst);
   std::vector<Id> values;
   std::vector<Id> places;
   Id left = kAbsent;  // what has not been picked; kAbsent: all
   for (int64_t n = 0; n < of.k; ++n) {
-    const Id there = left == kAbsent ? of.x : writer.where(left, of.x, worst, "there");
-    const Id best = writer.reduce(of.best(), there, line, "best");
+    const Id x = own_line.x;
+    const Id there = left == kAbsent ? x : writer.where(left, x, worst, "there");
+    Id best = writer.reduce(of.best(), there, line, "best");
     Id equal = writer.make(OpKind::Equal, {of.x, best}, "equal");
-    if (left != kAbsent) equal = writer.make(OpKind::And, {equal, left}, "equal_left");
-    const Id numbers = writer.where(equal, place, none, "numbers");
-    const Id first = writer.reduce(OpKind::ReduceMin, numbers, line, "first");
+    if (own_line.nan != kAbsent && of.largest)
+      equal = writer.make(OpKind::Or, {equal, own_line.nan}, "or_nan");
+    Id otherwise = none;
+    if (own_line.far != kAbsent) otherwise = writer.where(own_line.nan, own_line.far, none, "nans");
+    Id numbers = writer.where(equal, place, otherwise, "numbers");
+    if (left != kAbsent) numbers = writer.where(left, numbers, none, "numbers_left");
+    Id first = writer.reduce(OpKind::ReduceMin, numbers, line, "first");
+    if (own_line.far != kAbsent) {
+      const Id is_nan = writer.make(OpKind::GreaterOrEqual, {first, own_line.size}, "is_nan");
+      const Id near = writer.sub(first, own_line.size, "near");
+      first = writer.where(is_nan, near, first, "place");
+      const Id nan = writer.scalar(std::numeric_limits<double>::quiet_NaN(), best, "nan");
+      best = writer.where(is_nan, nan, best, "value");
+    }
     const Id own = writer.make(OpKind::Equal, {place, first}, "own");
     const Id others = writer.make(OpKind::Not, {own}, "others");
     left = left == kAbsent ? others : writer.make(OpKind::And, {left, others}, "left");

@@ -35,7 +35,7 @@ Status check_given(const NodeContext& context, std::initializer_list<size_t> req
 
 // x behind an activation that ONNX Runtime joins with what makes it, by its name; "": x. The
 // operator's attributes activation_alpha and the like, or a list of them, are the activation's.
-Id activated(PrimitiveWriter& writer, Id x, const std::string& activation);
+Result<Id> activated(PrimitiveWriter& writer, Id x, const std::string& activation);
 
 // The attributes that a node has of windows, for another one.
 std::map<std::string, Attribute> window_attributes(const Node& node);

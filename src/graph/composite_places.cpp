@@ -1,5 +1,6 @@
 // The rewriting of what takes images apart, puts them together, cuts them, and of determinants.
 #include <fmt/format.h>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -26,8 +27,12 @@ List tap_at(const List& kernel, int64_t flat) {
   return at;
 }
 
-Status check_taps(const NodeContext& context, int64_t taps) {
-  if (taps <= kMostTaps) return ok();
+// The number of a window's elements.
+Result<int64_t> checked_taps(const NodeContext& context, const List& kernel) {
+  WARPLOOM_TRY(const int64_t taps, checked_element_count(kernel, context.place));
+  if (taps < 1)
+    return context.error(kShape, "a window has no elements", "1 or more along each axis", kernel);
+  if (taps <= kMostTaps) return taps;
   return context.error(ErrorCode::kOnnxTooLarge, "a window has too many elements to be written out",
                        fmt::format("at most {}", kMostTaps), taps);
 }
@@ -73,6 +78,35 @@ struct FlatPlaces {
       place += at[d] * spec.dilations[d] * step(d);
     return place;
   }
+
+  // Whether a tap of each window lies in the image, not in its pads.
+  bool always_inside(const List& at) const {
+    for (size_t d = 0; d < at.size(); ++d) {
+      const int64_t first = at[d] * spec.dilations[d] - spec.before[d];
+      const int64_t last = first + (spec.size[d] - 1) * spec.strides[d];
+      if (first < 0 || last >= x[d + 2]) return false;
+    }
+    return true;
+  }
+
+  bool inside(int64_t flat, const List& at) const {
+    for (size_t d = at.size(); d-- > 0; flat /= spec.size[d]) {
+      const int64_t start = flat % spec.size[d] * spec.strides[d] - spec.before[d];
+      const int64_t place = start + at[d] * spec.dilations[d];
+      if (place < 0 || place >= x[d + 2]) return false;
+    }
+    return true;
+  }
+
+  // Of the first tap of a window that lies in the image; 0 where none does.
+  int64_t first_inside(int64_t flat) const {
+    const int64_t taps = element_count(spec.kernel);
+    for (int64_t t = 0; t < taps; ++t) {
+      const List at = tap_at(spec.kernel, t);
+      if (inside(flat, at)) return window(flat) + tap(at);
+    }
+    return 0;
+  }
 };
 }  // namespace
 
@@ -81,8 +115,7 @@ Result<Outputs> max_pool_places(PrimitiveWriter& writer) {
   WARPLOOM_CHECK(check_number(writer, 0));
   WARPLOOM_TRY(const WindowSpec spec, window_spec(writer));
   const Shape x = writer.in(0).shape;
-  const int64_t taps = element_count(spec.kernel);
-  WARPLOOM_CHECK(check_taps(writer, taps));
+  WARPLOOM_TRY(const int64_t taps, checked_taps(writer, spec.kernel));
   const Id best = windowed(writer, OpKind::MaxPool, {writer.raw(0)}, spec);
   const double infinity = std::numeric_limits<double>::infinity();
   const Id least = writer.scalar(rounded(writer.in(0).dtype, -infinity), best, "least");
@@ -95,19 +128,28 @@ Result<Outputs> max_pool_places(PrimitiveWriter& writer) {
   const auto start = [&](int64_t i) { return i * element_count(entries(x, 2)); };
   const Shape planes = chained({x[0], x[1]}, Shape(spec.size.size(), 1));
   const Id first = writer.table(Dtype::i64, windows, "window_start", own);
-  const Id base =
-      writer.add(first, writer.table(Dtype::i64, planes, "plane_start", start), "start");
+  const Id plane = writer.table(Dtype::i64, planes, "plane_start", start);
+  const Id base = writer.add(first, plane, "start");
+  const auto inside_first = [&](int64_t i) { return flat.first_inside(i); };
   Id place = kAbsent;
   for (int64_t t = taps; t-- > 0;) {
     const List at = tap_at(spec.kernel, t);
     const Id offset = writer.scalar(as_double(flat.tap(at)), base, "offset");
     const Id here = writer.add(base, offset, "here");
-    if (place == kAbsent) {
+    const bool always = flat.always_inside(at);
+    if (place == kAbsent && always) {
       place = here;
       continue;
     }
+    if (place == kAbsent)
+      place = writer.add(writer.table(Dtype::i64, windows, "first", inside_first), plane, "first");
     const Id value = tap_of(writer, padded, spec, at);
-    const Id hit = writer.make(OpKind::Equal, {value, best}, "hit");
+    Id hit = writer.make(OpKind::Equal, {value, best}, "hit");
+    if (!always) {
+      const auto lies = [&](int64_t i) { return flat.inside(i, at) ? 1 : 0; };
+      const Id inside = writer.table(Dtype::boolean, windows, "inside", lies);
+      hit = writer.make(OpKind::And, {hit, inside}, "hit_inside");
+    }
     place = writer.where(hit, here, place, "place");
   }
   const Id all = writer.list(writer.shape(best), "shape");
@@ -133,10 +175,15 @@ Result<WindowSpec> block_spec(const NodeContext& context, const List& image, con
     return context.error(kShape, "blocks do not fit the image", image, block);
   };
   if (!counted || axes == 0) return error();
+  // Below this, sums of a few and a window's taps times one of them fit in 64 bits.
+  const auto is_small = [](int64_t n) { return n >= -kMaxElements && n <= kMaxElements; };
+  for (const List& given : {image, block, spec.strides, spec.dilations, pads})
+    if (!std::ranges::all_of(given, is_small)) return error();
   for (size_t d = 0; d < axes; ++d) {
     spec.before.push_back(pads[d]);
     spec.after.push_back(pads[axes + d]);
-    if (block[d] < 1 || spec.strides[d] < 1 || spec.dilations[d] < 1) return error();
+    if (image[d] < 0 || block[d] < 1 || spec.strides[d] < 1 || spec.dilations[d] < 1)
+      return error();
     const int64_t reach = (block[d] - 1) * spec.dilations[d] + 1;
     const int64_t room = image[d] + pads[d] + pads[axes + d] - reach;
     if (room < 0) return error();
@@ -178,14 +225,15 @@ Result<Outputs> col2im(PrimitiveWriter& writer) {
   WARPLOOM_CHECK(check_number(writer, 0));
   WARPLOOM_TRY(const List image, list(writer, 1, "the image's shape"));
   WARPLOOM_TRY(const List block, list(writer, 2, "the block's shape"));
+  WARPLOOM_TRY(const int64_t taps, checked_taps(writer, block));
   WARPLOOM_TRY(const WindowSpec spec, block_spec(writer, image, block));
+  WARPLOOM_CHECK(checked_element_count(image, writer.place));
+  WARPLOOM_TRY(const int64_t blocks, checked_element_count(spec.size, writer.place));
   const Shape x = writer.in(0).shape;
-  const int64_t taps = element_count(block);
-  WARPLOOM_CHECK(check_taps(writer, taps));
-  const bool fits = x.size() == 3 && x[1] % taps == 0 && x[2] == element_count(spec.size);
+  const bool fits = x.size() == 3 && x[1] % taps == 0 && x[2] == blocks;
   if (!fits)
     return writer.error(kShape, "columns do not fit the image",
-                        fmt::format("[N,C·{},{}]", taps, element_count(spec.size)), x);
+                        fmt::format("[N,C·{},{}]", taps, blocks), x);
   const Id wide = writer.wide(0);
   const int64_t channels = x[1] / taps;
   const Shape apart = chained({x[0], channels, taps}, spec.size);

@@ -162,6 +162,9 @@ Result<Id> along_matrix(PrimitiveWriter& writer, size_t i, Id of, bool left) {
   const Shape matrix = writer.shape(of);
   if (element_count(given) == 1) return writer.reshape(writer.raw(i), {}, "one");
   const size_t rank = matrix.size();
+  if (rank == 0)
+    return writer.error(kShape, fmt::format("input {} is of a scalar's lines", i), "one element",
+                        given);
   const size_t axis = rank - (left && rank > 1 ? 2 : 1);
   if (given == Shape{matrix[axis]}) {
     const Shape column = left && rank > 1 ? Shape{given[0], 1} : given;

@@ -125,6 +125,7 @@ Result<Outputs> scatter_elements(PrimitiveWriter& writer) {
     fits = d == axis || given[d] <= data[d];
   if (!fits)
     return writer.error(kShape, "indices and updates do not fit what is written to", data, given);
+  if (element_count(given) == 0) return Outputs{writer.raw(0)};
   const Id front = from_front(writer, writer.raw(1), data[axis]);
   const Lined of = lined(writer, writer.raw(0), axis, front, writer.raw(2));
   // [.., places, numbers, ..]
@@ -178,8 +179,10 @@ Result<Lines> lines_of(const NodeContext& context) {
 }
 
 // Which number is written last to each place by indices that the model knows, -1: none; nothing
-// where they are not known or lie outside.
+// where they are not known or lie outside, or where a table of so many places is wasted on few.
 std::optional<List> known_numbers(const NodeContext& context, const Lines& of, bool unique) {
+  constexpr int64_t kFewPlaces = 1 << 20;
+  if (of.places > kFewPlaces && of.numbers * 8 <= of.places) return std::nullopt;
   const auto known = constant_integers(context.graph, context.node.inputs[1]);
   if (!known) return std::nullopt;
   const Shape& data = context.in(0).shape;

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -16,20 +15,49 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/fresh_names.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
 #include "graph/rules.h"
 
 namespace warploom::graph {
+namespace {
+constexpr int64_t kMostOfTable = 1 << 26;  // elements
+}  // namespace
+
 Result<Outputs> PrimitiveWriter::run() {
-  auto outputs = operator_of(node.op).rewrite(*this);
-  if (outputs && widened_) {
-    const Dtype narrow = dtype(node.inputs[0]);
-    outputs->front() = cast(outputs->front(), narrow, "narrow");
+  auto result = written_by([](PrimitiveWriter& writer) -> Result<Outputs> {
+    auto outputs = operator_of(writer.node.op).rewrite(writer);
+    if (outputs && writer.widened_) {
+      const Dtype narrow = writer.dtype(writer.node.inputs[0]);
+      outputs->front() = writer.cast(outputs->front(), narrow, "narrow");
+    }
+    return outputs;
+  });
+  if (!result) result.error().place = place_of(node);
+  return result;
+}
+
+Result<Outputs> PrimitiveWriter::written_by(const std::function<Rewrite>& rule) {
+  stops_ = true;
+  try {
+    return rule(*this);
+  } catch (const Stopped&) {
+    return tl::unexpected<Error>(status_.error());
   }
-  if (outputs && !status_) outputs = tl::unexpected<Error>(status_.error());
-  if (!outputs) outputs.error().place = place_of(node);
-  return outputs;
+}
+
+void PrimitiveWriter::refuse(Error error) {
+  if (status_) status_ = fail(std::move(error));
+  if (stops_) throw Stopped();
+}
+
+void PrimitiveWriter::check_table(const Shape& shape) {
+  const auto count = checked_element_count(shape, place_of(node));
+  if (!count) return refuse(count.error());
+  if (*count <= kMostOfTable) return;
+  refuse({ErrorCode::kOnnxTooLarge, "a table that an operator is computed with is too large",
+          place_of(node), fmt::format("at most {} elements", kMostOfTable), to_text(shape)});
 }
 
 Id PrimitiveWriter::wide(size_t i) {
@@ -44,7 +72,9 @@ Id PrimitiveWriter::make(OpKind op, std::vector<Id> inputs, std::string_view wha
   Node next{op, fresh(what), std::move(inputs), {}, std::move(attributes)};
   const TensorInfo not_inferred{next.name, Dtype::f32, {}};
   next.outputs = {graph_.add_tensor({not_inferred, std::nullopt})};
-  if (status_) status_ = infer_node(graph_, next, !dry_);
+  if (status_)
+    if (const Status inferred = infer_node(graph_, next, !dry_); !inferred)
+      refuse(inferred.error());
   if (!status_) return next.inputs[0];
   const Id out = next.outputs[0];
   if (!graph_.tensor(out).constant) made.push_back(std::move(next));
@@ -103,10 +133,7 @@ Id PrimitiveWriter::inverse_root(Id x, double epsilon) {
 }
 
 std::string PrimitiveWriter::fresh(std::string_view what) {
-  std::string wanted = fmt::format("{}/{}", prefix_, what);
-  for (int i = 2; !names_.insert(wanted).second; ++i)
-    wanted = fmt::format("{}/{}.{}", prefix_, what, i);
-  return wanted;
+  return names_.fresh(fmt::format("{}/{}", prefix_, what), ".");
 }
 
 namespace {
@@ -140,11 +167,10 @@ Result<Outputs> by_its_rule(PrimitiveWriter& writer) {
   return writer.run();
 }
 
-Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names,
-               const Replacement& rule);
+Status rewrite(Graph& graph, const Node& node, FreshNames& names, const Replacement& rule);
 
 // What was written, of which composites are rewritten in turn.
-Status put(Graph& graph, std::vector<Node> made, std::set<std::string>& names) {
+Status put(Graph& graph, std::vector<Node> made, FreshNames& names) {
   for (Node& node : made)
     if (is_primitive(node))
       graph.nodes.push_back(std::move(node));
@@ -154,10 +180,9 @@ Status put(Graph& graph, std::vector<Node> made, std::set<std::string>& names) {
 }
 
 // What `rule` writes in the node's place; its outputs keep their tensors.
-Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names,
-               const Replacement& rule) {
+Status rewrite(Graph& graph, const Node& node, FreshNames& names, const Replacement& rule) {
   PrimitiveWriter writer(graph, node, names, false);
-  WARPLOOM_TRY(const Outputs outputs, rule(writer));
+  WARPLOOM_TRY(const Outputs outputs, writer.written_by(rule));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kAbsent) continue;
     Tensor& wanted = graph.tensor(node.outputs[i]);
@@ -194,7 +219,7 @@ Result<Graph> replaced(Graph graph, const std::function<bool(const Graph&, const
                        const Replacement& rule) {
   std::vector<Node> given = std::move(graph.nodes);
   graph.nodes.clear();
-  std::set<std::string> names;
+  FreshNames names;
   for (const Tensor& tensor : graph.tensors)
     names.insert(tensor.name);
   for (const Node& node : given)

@@ -14,6 +14,7 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/fresh_names.h"
 #include "base/integers.h"
 #include "base/nearest.h"
 #include "base/rows.h"
@@ -179,7 +180,7 @@ Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node) {
     return std::vector{TensorInfo{"", output.dtype, std::move(output.shape)}};
   }
   const size_t given = graph.tensors.size();
-  std::set<std::string> names;
+  FreshNames names;
   const auto outputs = PrimitiveWriter(graph, node, names, true).run();
   std::vector<TensorInfo> made;
   if (outputs)

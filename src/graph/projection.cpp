@@ -9,12 +9,12 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
+#include "base/fresh_names.h"
 #include "base/random.h"
 #include "base/rows.h"
 #include "graph/evaluator.h"
@@ -158,7 +158,7 @@ class Projector {
   Graph& graph_;
   std::vector<double> signs_;
   std::map<std::pair<TensorId, size_t>, TensorId> known_;  // along()
-  std::set<std::string> names_;
+  FreshNames names_;
   const Node whole_{OpKind::Identity, "projected", {}, {}, {}};
   PrimitiveWriter writer_{graph_, whole_, names_, true};
   bool sound_ = true;

@@ -6,11 +6,11 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "base/fresh_names.h"
 #include "graph/operators.h"
 
 namespace warploom::graph {
@@ -60,11 +60,12 @@ Status check_indices(const NodeContext& context);  // the second input, of whole
 Status check_weights(const NodeContext& context);  // a convolution's, and its bias
 
 // Writes the primitives of one node. Every tensor gets the type and shape of its rule at once, and
-// is folded where it is known.
+// is folded where it is known. A rule reads the shapes of what it has written, so nothing of it
+// runs behind a node that is refused: written_by() has the reason.
 class PrimitiveWriter : public NodeContext {
  public:
   // `dry`: for the types and shapes of the outputs alone. Nothing is folded and tables stay empty.
-  PrimitiveWriter(Graph& of, const Node& on, std::set<std::string>& names, bool dry)
+  PrimitiveWriter(Graph& of, const Node& on, FreshNames& names, bool dry)
       : NodeContext{of, on},
         graph_(of),
         prefix_(on.name.empty() ? of.tensor(on.outputs[0]).name : on.name),
@@ -75,6 +76,8 @@ class PrimitiveWriter : public NodeContext {
 
   // The node's outputs, one each; the first in its first input's type again if that was widened.
   Result<Outputs> run();
+  // What a rule writes, or why a node of it is refused.
+  Result<Outputs> written_by(const std::function<Rewrite>& rule);
 
   const Shape& shape(Id id) const { return graph_.tensor(id).shape; }
 
@@ -107,7 +110,8 @@ class PrimitiveWriter : public NodeContext {
   // The constant whose element of flat index i is element(i).
   template <class Element>
   Id table(Dtype type, const Shape& shape, std::string_view what, const Element& element) {
-    if (dry_) return graph_.add_tensor({{fresh(what), type, shape}, std::nullopt});
+    check_table(shape);
+    if (dry_ || !status_) return graph_.add_tensor({{fresh(what), type, shape}, std::nullopt});
     std::vector<double> values(element_count(shape));
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<double>(element(static_cast<int64_t>(i)));
@@ -149,13 +153,18 @@ class PrimitiveWriter : public NodeContext {
   Id inverse_root(Id x, double epsilon);
 
  private:
+  struct Stopped {};  // thrown where a node is refused, caught by written_by()
+
   std::string fresh(std::string_view what);
+  void check_table(const Shape& shape);
+  void refuse(Error error);
 
   Graph& graph_;
   std::string prefix_;
-  std::set<std::string>& names_;  // of all tensors
+  FreshNames& names_;  // of all tensors
   bool dry_;
   bool widened_ = false;
+  bool stops_ = false;  // a rule is running
   Status status_ = ok();
 };
 

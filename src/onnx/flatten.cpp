@@ -33,6 +33,7 @@ using onnx::NodeProto;
 
 namespace {
 constexpr size_t kMostNodes = 1 << 18;
+constexpr int64_t kMostWork = 1 << 20;
 constexpr size_t kMostParts = 32;  // of one Concat: each is an argument of a kernel
 
 // Names that a graph defines itself are its own; the others are those around it.
@@ -68,6 +69,15 @@ void replace_references(NodeProto& node, const Renaming& how) {
   node.mutable_attribute()->Swap(&kept);
 }
 
+// The node and those of graphs within it, which are copied with it.
+int64_t nodes_of(const NodeProto& node) {
+  int64_t count = 1;
+  for_subgraphs(node, [&](const GraphProto& graph) {
+    for (const auto& inner : graph.node())
+      count += nodes_of(inner);
+  });
+  return count;
+}
 }  // namespace
 
 void rename_node(NodeProto& node, const Renaming& how) {
@@ -148,8 +158,10 @@ Flattener::Flattener(const ModelProto& model, int64_t opset, const Source& sourc
   for (const auto& output : graph.output())
     names_.insert(output.name());
   for (const auto& node : graph.node()) {
-    names_.insert(node.input().begin(), node.input().end());
-    names_.insert(node.output().begin(), node.output().end());
+    for (const std::string& input : node.input())
+      names_.insert(input);
+    for (const std::string& output : node.output())
+      names_.insert(output);
   }
   for (const auto& initializer : graph.initializer()) {
     names_.insert(initializer.name());
@@ -180,11 +192,12 @@ std::string Flattener::at(const NodeProto& node) const {
   return fmt::format("{} ({})", place_of(source_, "node", name_of(node)), node.op_type());
 }
 
-std::string Flattener::fresh(const std::string& wanted) {
-  std::string name = wanted;
-  for (int i = 2; !names_.insert(name).second; ++i)
-    name = fmt::format("{}/{}", wanted, i);
-  return name;
+Status Flattener::count_work(int64_t steps) {
+  work_ += steps;
+  if (work_ <= kMostWork) return ok();
+  return fail({ErrorCode::kOnnxTooLarge,
+               "functions within functions, or the steps of loops, come to too much work",
+               source_.place, fmt::format("at most {} nodes and bodies", kMostWork)});
 }
 
 tl::unexpected<Error> Flattener::refused(const NodeProto& node, ErrorCode code, std::string message,
@@ -234,6 +247,7 @@ Result<graph::Shape> Flattener::shape(const NodeProto& of, const std::string& na
 }
 
 Status Flattener::add(VersionedNode node) {
+  WARPLOOM_CHECK(count_work(nodes_of(node.proto)));
   if (flat_.nodes.size() >= kMostNodes)
     return fail({ErrorCode::kOnnxTooLarge,
                  "functions within functions, or the steps of loops, come to too many nodes",
@@ -379,6 +393,7 @@ Status Flattener::put_branch(const VersionedNode& node, const GraphProto& branch
 // `how` says what the graph's inputs and, where that is settled, its outputs are called.
 Status Flattener::put_nodes(const std::string& prefix, const GraphProto& graph, int64_t opset,
                             Renaming& how) {
+  WARPLOOM_CHECK(count_work(1 + graph.initializer_size()));
   for (const auto& inner : graph.node())
     for (const std::string& name : inner.output())
       name_within(prefix, name, how);

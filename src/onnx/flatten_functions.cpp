@@ -81,6 +81,7 @@ void Flattener::name_within(const std::string& prefix, const std::string& name, 
 Status Flattener::call(const NodeProto& node, const FunctionKey& key,
                        const FunctionProto& function) {
   WARPLOOM_CHECK(check_call(node, key, function));
+  WARPLOOM_CHECK(count_work());
   WARPLOOM_TRY(const auto attributes, attributes_of(node, function));
   WARPLOOM_TRY(const int64_t opset, opset_of(function));
   const std::string prefix = name_of(node);

@@ -30,23 +30,26 @@ Texts inputs_of(const NodeProto& node) {
   return {node.input().begin(), node.input().end()};
 }
 
-// A tensor without elements, of the type that a body declares for its steps; nothing where the
-// sizes are open.
-std::optional<AttributeProto> nothing_of(const ValueInfoProto& step, size_t axis) {
+// A tensor without elements, of the type that a body declares for its steps, whose new axis counts
+// from either end; nothing where the sizes are open.
+Result<std::optional<AttributeProto>> nothing_of(const ValueInfoProto& step, int64_t axis,
+                                                 const std::string& place) {
   const auto& type = step.type().tensor_type();
   AttributeProto attribute;
   attribute.set_name("value");
   attribute.set_type(AttributeProto::TENSOR);
   onnx::TensorProto& tensor = *attribute.mutable_t();
   tensor.set_data_type(type.elem_type());
-  if (!type.has_shape() || axis > as_size(type.shape().dim_size())) return std::nullopt;
+  if (!type.has_shape()) return std::nullopt;
+  const size_t rank = as_size(type.shape().dim_size()) + 1;
+  WARPLOOM_TRY(const int at, graph::normalized_axis(axis, rank, place));
   for (const auto& dim : type.shape().dim()) {
     if (!dim.has_dim_value() || dim.dim_value() < 0) return std::nullopt;
     tensor.add_dims(dim.dim_value());
   }
   tensor.add_dims(0);
   auto& dims = *tensor.mutable_dims();
-  std::rotate(dims.begin() + as_int64(axis), dims.end() - 1, dims.end());
+  std::rotate(dims.begin() + at, dims.end() - 1, dims.end());
   return attribute;
 }
 
@@ -89,7 +92,7 @@ Status Flattener::finish_steps(const NodeProto& node, const GraphProto& body, co
       continue;
     }
     const auto& declared = body.output(first_body_output + i);
-    const auto nothing = nothing_of(declared, as_size(std::max<int64_t>(0, entry(axes, k))));
+    WARPLOOM_TRY(const auto nothing, nothing_of(declared, entry(axes, k), at(node)));
     if (!nothing)
       return refused(node, ErrorCode::kOnnxDynamicShape,
                      "the shape of what no step makes is not known", "sizes of the body's outputs",

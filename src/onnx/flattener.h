@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 #include "base/error.h"
+#include "base/fresh_names.h"
 #include "graph/graph.h"
 #include "onnx/flatten.h"
 #include "onnx/model.h"
@@ -68,7 +68,11 @@ class Flattener {
   static const OwnNode kOwnNodes[];
 
   std::string at(const onnx::NodeProto& node) const;
-  std::string fresh(const std::string& wanted);
+
+  std::string fresh(const std::string& wanted) { return names_.fresh(wanted, "/"); }
+
+  // Counts work that leaves no node behind, too: bodies within bodies that only pass things on.
+  Status count_work(int64_t steps = 1);
   Status add(VersionedNode node);
   // A node of the newest operator set; the name of what it makes.
   Result<std::string> make(std::string_view op, const Texts& inputs, const std::string& wanted,
@@ -137,7 +141,8 @@ class Flattener {
   FlatModel& flat_;
   Knowledge& known_;
   std::map<FunctionKey, const onnx::FunctionProto*> functions_;
-  std::set<std::string> names_;  // of tensors
+  FreshNames names_;  // of tensors
+  int64_t work_ = 0;  // count_work()
   std::vector<FunctionKey> calls_;
   std::map<std::string, Texts> sequences_;                       // their tensors
   std::map<std::string, std::optional<std::string>> optionals_;  // what is in them

@@ -139,9 +139,12 @@ TEST(Conversion, StatisticsOnceWereOfEachElement) {
 }
 
 TEST(Conversion, ScatterIsScatterElementsByItsFirstName) {
-  const Error error =
-      refusal_of(model_text(node_text("Scatter", {"x"}, {"y"}) + input_text("x", {"2"}), 10));
-  EXPECT_NE(error.message.find("Scatter"), std::string::npos);
+  const std::string places = "initializer { name: \"i\" data_type: 7 dims: 2 int64_data: [2, 0] } ";
+  EXPECT_EQ(made_of(model_text(node_text("Scatter", {"x", "i", "u"}, {"y"}) + places +
+                                   input_text("x", {"3"}) + input_text("u", {"2"}),
+                               10),
+                    {{1, 2, 4}, {7, 8}}),
+            (Numbers{8, 2, 7}));
 }
 
 TEST(Conversion, MasksOfDropoutOnceWereNumbers) {

@@ -211,5 +211,36 @@ TEST(Branches, ThatInputsDecideAreRefused) {
   EXPECT_EQ(error.code, ErrorCode::kOnnxUnknownOperator);
   EXPECT_NE(error.remedy.find("--dim"), std::string::npos);
 }
+
+// Each calls the one before twice, and the first does nothing.
+TEST(Functions, WithinEachOtherHaveTheirWorkCounted) {
+  std::string functions = kCustom + function_text("F0", "a", "", "");
+  for (int depth = 1; depth <= 40; ++depth) {
+    const std::string before = call_text(fmt::format("F{}", depth - 1), {"a"}, {});
+    functions += function_text(fmt::format("F{}", depth), "a", "", before + before,
+                               "opset_import { domain: \"custom\" version: 1 } ");
+  }
+  EXPECT_EQ(
+      refusal_of(model_text(call_text("F40", {"x"}, {}) + node_text("Identity", {"x"}, {"y"}) + kX,
+                            20, functions))
+          .code,
+      ErrorCode::kOnnxTooLarge);
+}
+
+// That many of one name are still told apart at once.
+TEST(Functions, MayBeCalledOftenUnderOneName) {
+  std::string calls;
+  std::string last = "x";
+  for (int i = 0; i < 2000; ++i) {
+    const std::string next = i + 1 < 2000 ? fmt::format("t{}", i) : "y";
+    calls += call_text("Negated", {last}, {next}, "name: \"same\" ");
+    last = next;
+  }
+  const std::string negated = node_text("Neg", {"a"}, {"n"}) + node_text("Identity", {"n"}, {"b"});
+  EXPECT_EQ(
+      made_of(model_text(calls + kX, 20, kCustom + function_text("Negated", "a", "b", negated)),
+              {{8, 4}}),
+      (std::vector<double>{8, 4}));
+}
 }  // namespace
 }  // namespace warploom

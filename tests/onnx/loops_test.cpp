@@ -250,5 +250,41 @@ TEST(Maps, TakeSequencesStepByStep) {
   EXPECT_EQ(made_of(map("z"), {{1, 2}, {3, 5}}), (Numbers{3, 10, 9, 25}));
   EXPECT_EQ(refusal_of(map("short")).code, ErrorCode::kOnnxShape);
 }
+
+// Each body maps all of `s` again and passes its element on: 2 to the power of the depth.
+TEST(SequenceMaps, WithinEachOtherHaveTheirWorkCounted) {
+  std::string body = body_text({"e"}, "", {"e"});
+  for (int depth = 0; depth < 24; ++depth)
+    body = body_text({"e"}, node_text("SequenceMap", {"s"}, {"m"}, body), {"e"});
+  EXPECT_EQ(refusal_of(model_text(node_text("SequenceConstruct", {"x", "x"}, {"s"}) +
+                                  node_text("SequenceMap", {"s"}, {"n"}, body) +
+                                  node_text("Identity", {"x"}, {"y"}) + kX))
+                .code,
+            ErrorCode::kOnnxTooLarge);
+}
+
+TEST(Scans, OfNoStepsPutTheirAxisWhereItIsNamed) {
+  const std::string body =
+      "attribute { name: \"body\" type: GRAPH g { name: \"b\" input { name: \"a\" } " +
+      node_text("Identity", {"x"}, {"each"}) +
+      "output { name: \"each\" type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim "
+      "{ "
+      "dim_value: 3 } } } } } } } ";
+  const auto scan = [&](int64_t axis) {
+    return model_text(node_text("Scan", {"a"}, {"y"},
+                                body + integer_text("num_scan_inputs", 1) +
+                                    integers_text("scan_output_axes", {axis})) +
+                      input_text("x", {"2", "3"}) + input_text("a", {"0"}));
+  };
+  const auto shape = [&](int64_t axis) {
+    const auto graph = parse_onnx(scan(axis));
+    return graph ? graph->tensor(graph->outputs[0]).shape : graph::Shape{};
+  };
+  EXPECT_EQ(shape(-1), (graph::Shape{2, 3, 0}));
+  EXPECT_EQ(shape(-3), (graph::Shape{0, 2, 3}));
+  EXPECT_EQ(shape(1), (graph::Shape{2, 0, 3}));
+  EXPECT_EQ(refusal_of(scan(3)).code, ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(refusal_of(scan(-4)).code, ErrorCode::kOnnxAttribute);
+}
 }  // namespace
 }  // namespace warploom

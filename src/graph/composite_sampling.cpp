@@ -41,18 +41,6 @@ Id in_pixels(PrimitiveWriter& writer, Id x, double size, bool corners) {
   return writer.add(scaled, writer.scalar(shift, x, "shift"), "place");
 }
 
-// A whole number; of a half the one further from 0, which is how ONNX rounds in volumes.
-Id away_from_zero(PrimitiveWriter& writer, Id x) {
-  const Id size = writer.make(OpKind::Abs, {x}, "size");
-  const Id low = writer.make(OpKind::Floor, {size}, "low");
-  const Id half = writer.scalar(0.5, x, "half");
-  const Id up = writer.make(OpKind::GreaterOrEqual, {writer.sub(size, low, "part"), half}, "up");
-  const Id next = writer.add(low, writer.scalar(1, x, "one"), "next");
-  const Id whole = writer.where(up, next, low, "whole");
-  const Id negative = writer.make(OpKind::Less, {x, writer.scalar(0, x, "zero")}, "negative");
-  return writer.where(negative, writer.make(OpKind::Neg, {whole}, "below"), whole, "nearest");
-}
-
 // Within the image; a cubic's place in the outer half of a rim's pixel stays what it is, as its
 // taps are held there one by one.
 Id held(PrimitiveWriter& writer, Id place, double size, const Sampling& of) {
@@ -105,10 +93,7 @@ Result<Outputs> grid_sample(PrimitiveWriter& writer) {
     const Id own = part_of(writer, all, axes + 1, entry, entry + 1, "entry");
     const auto size = as_double(x[a + 2]);
     Id place = in_pixels(writer, writer.reshape(own, lines, "numbers"), size, of.to_centres);
-    if (exact && axes == 3)
-      place = away_from_zero(writer, place);
-    else if (exact)
-      place = writer.make(OpKind::Round, {place}, "nearest");
+    if (exact) place = writer.make(OpKind::Round, {place}, "nearest");
     const double rim = of.to_centres ? 0 : -0.5;
     if (of.outside == Outside::reflection)
       place = reflected(writer, place, rim, size - 1 - rim);

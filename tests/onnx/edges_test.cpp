@@ -95,16 +95,6 @@ TEST(Edges, CubicsWithinARimsPixelHoldTheirTapsAlone) {
   expect_close(found[0], {0.892, 4.108, 1}, 1e-6);
 }
 
-TEST(Edges, HalvesInVolumesAreRoundedAwayFromZero) {
-  const Given grid = f32({1, 1, 1, 3, 3}, {-0.5, 0, 0, 0.5, 0, 0, -1, 0, 0});
-  const std::vector<std::string> nearest = {text("mode", "nearest")};
-  EXPECT_EQ(made({"GridSample", {f32({1, 1, 1, 1, 4}, {1, 2, 3, 4}), grid}, nearest})[0],
-            (Numbers{2, 4, 0}));
-  const Given flat = f32({1, 1, 2, 2}, {-0.5, 0, 0.5, 0});
-  EXPECT_EQ(made({"GridSample", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), flat}, nearest})[0],
-            (Numbers{1, 3}));
-}
-
 TEST(Edges, ScattersOfNoUpdatesLeaveTheirData) {
   const Given data = drawn({3, 4});
   for (const std::string how : {"none", "add", "max"})

@@ -10,7 +10,6 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/composite_attention.h"
-#include "graph/composite_pieces.h"
 #include "graph/graph.h"
 #include "graph/operators.h"
 #include "graph/rules.h"

@@ -9,7 +9,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 #include "base/casts.h"

@@ -18,10 +18,10 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/integers.h"
-#include "base/rows.h"
 #include "graph/graph.h"
 #include "onnx/flattener.h"
 #include "onnx/model.h"
+#include "onnx/rewriting.h"
 
 namespace warploom::onnx_import {
 using graph::Tensor;

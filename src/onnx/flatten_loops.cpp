@@ -16,6 +16,7 @@
 #include "graph/graph.h"
 #include "onnx/flatten.h"
 #include "onnx/flattener.h"
+#include "onnx/rewriting.h"
 
 namespace warploom::onnx_import {
 namespace {

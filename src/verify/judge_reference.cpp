@@ -20,6 +20,7 @@
 #include "verify/evaluator.h"
 #include "verify/judge.h"
 #include "verify/oracle.h"
+#include "verify/setup.h"
 #include "verify/tolerance.h"
 
 namespace warploom::verify {

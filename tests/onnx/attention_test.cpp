@@ -433,7 +433,8 @@ TEST(RotaryEmbedding, OfOnnxRuntimeCountsFromOnePosition) {
   const Given x = drawn({1, 3, 8}, 1);
   const Given first = of(Dtype::i64, {1}, {1});
   const auto angle = [](int64_t row, int64_t i) {
-    return static_cast<double>((row / 2 + 1) * (i + 1)) / 8;
+    const int64_t position = row / 2 + 1;
+    return static_cast<double>(position * (i + 1)) / 8;
   };
   const Made found =
       made(theirs("RotaryEmbedding", {x, first, cache_of(5, 2, false), cache_of(5, 2, true)}, {}));

@@ -1,6 +1,7 @@
 // Inputs at the ends of what operators take: no axes, no elements, no numbers, far too many.
 #include <gtest/gtest.h>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -20,7 +21,7 @@ Case theirs(std::string op, std::vector<Given> inputs, std::vector<std::string> 
   return {std::move(op), std::move(inputs), std::move(attributes), outputs, 20, "com.microsoft"};
 }
 
-Given sizes(Numbers values) {
+Given sizes(const Numbers& values) {
   return known(of(Dtype::i64, {std::ssize(values)}, values));
 }
 

@@ -4,13 +4,15 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "graph/reference.h"
 #include "one_operator.h"
+#include "onnx/load.h"
 
 namespace warploom {
 namespace {

@@ -68,7 +68,7 @@ class BoardTest(unittest.TestCase):
         folder = SCRATCH / "tasks" / "level9"
         folder.mkdir(parents=True)
         (folder / "1_Relu.py").write_text(TASK.format(computes="torch.relu(x)"))
-        (folder / "2_Find.py").write_text(TASK.format(computes="torch.nonzero(x)"))
+        (folder / "2_Draw.py").write_text(TASK.format(computes="torch.bernoulli(x)"))
         out = SCRATCH / "rows.jsonl"
         command = [sys.executable, str(HARNESS), str(folder.parent), "--out", str(out)]
         command += ["--budget", "3s", "--target", "cpu", "--no-compile"]
@@ -77,7 +77,7 @@ class BoardTest(unittest.TestCase):
             said = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
         self.assertIn("2 tasks, 1 right under both rules", said.stdout, said.stderr)
         rows = [json.loads(line) for line in out.read_text().splitlines()]
-        self.assertEqual([row["task"] for row in rows], ["level9_1_Relu", "level9_2_Find"])
+        self.assertEqual([row["task"] for row in rows], ["level9_1_Relu", "level9_2_Draw"])
         self.assertTrue(rows[0]["right"] and rows[0]["ours_us"] > 0, rows[0])
         self.assertEqual(rows[1]["code"], "onnx-unknown-operator")
 

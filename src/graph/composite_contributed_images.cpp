@@ -118,6 +118,29 @@ Result<Outputs> gemm_fast_gelu(PrimitiveWriter& writer) {
   return Outputs{writer.make(OpKind::Gelu, {y}, "gelu", {{"approximate", std::string("tanh")}})};
 }
 
+namespace {
+// C, of i32, behind a product of whole numbers.
+Result<Id> with_c(PrimitiveWriter& writer, Id product) {
+  if (!writer.has(6)) return product;
+  if (writer.in(6).dtype != Dtype::i32) return type_error(writer, "a C of i32", writer.in(6).dtype);
+  const Shape made = writer.shape(product);
+  const Id sum = writer.add(product, writer.raw(6), "biased");
+  if (writer.shape(sum) == made) return sum;
+  return writer.error(kShape, "C does not stretch to the product's shape", made,
+                      writer.in(6).shape);
+}
+
+// Numbers by the scale and zero point of Y, where it has them.
+Result<Id> as_y(PrimitiveWriter& writer, Id real) {
+  if (!writer.has(7)) return real;
+  WARPLOOM_TRY(const Id y_scale, scalar_input(writer, 7, "y_scale"));
+  const Id ratio = writer.make(OpKind::Div, {real, y_scale}, "ratio");
+  if (!writer.has(8)) return quantized(writer, ratio, kAbsent, writer.in(0).dtype, "y");
+  WARPLOOM_TRY(const Id zero, scalar_input(writer, 8, "y_zero"));
+  return quantized(writer, ratio, zero, writer.in(8).dtype, "y");
+}
+}  // namespace
+
 // A, its scale and zero point, B likewise, C of i32, the scale and zero point of Y: alpha · A · B +
 // C, floats where Y has no scale.
 Result<Outputs> quantized_gemm(PrimitiveWriter& writer) {
@@ -143,28 +166,13 @@ Result<Outputs> quantized_gemm(PrimitiveWriter& writer) {
   Id right = writer.raw(3);
   if (turns) right = writer.make(OpKind::Transpose, {right}, "b_turned");
   right = around_zero(writer, right, b_zero, "b");
-  Id whole = writer.make(OpKind::MatMul, {left, right}, "product");
-  if (writer.has(6)) {
-    if (writer.in(6).dtype != Dtype::i32)
-      return type_error(writer, "a C of i32", writer.in(6).dtype);
-    const Shape made = writer.shape(whole);
-    whole = writer.add(whole, writer.raw(6), "biased");
-    if (writer.shape(whole) != made)
-      return writer.error(kShape, "C does not stretch to the product's shape", made,
-                          writer.in(6).shape);
-  }
+  const Id product = writer.make(OpKind::MatMul, {left, right}, "product");
+  WARPLOOM_TRY(const Id whole, with_c(writer, product));
   Id scale = writer.mul(a_scale, b_scale, "scale");
   const Id alpha = writer.scalar(writer.node.real("alpha"), scale, "alpha");
   scale = writer.mul(scale, alpha, "scaled_by_alpha");
   const Id real = writer.mul(writer.cast(whole, writer.dtype(scale), "real"), scale, "scaled");
-  if (!writer.has(7)) return Outputs{real};
-  WARPLOOM_TRY(const Id y_scale, scalar_input(writer, 7, "y_scale"));
-  Id zero = kAbsent;
-  if (writer.has(8)) {
-    WARPLOOM_TRY(zero, scalar_input(writer, 8, "y_zero"));
-  }
-  const Dtype type = writer.has(8) ? writer.in(8).dtype : writer.in(0).dtype;
-  const Id ratio = writer.make(OpKind::Div, {real, y_scale}, "ratio");
-  return Outputs{quantized(writer, ratio, zero, type, "y")};
+  WARPLOOM_TRY(const Id y, as_y(writer, real));
+  return Outputs{y};
 }
 }  // namespace warploom::graph::rewrites

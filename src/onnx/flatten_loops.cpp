@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,6 +104,36 @@ Status Flattener::finish_steps(const NodeProto& node, const GraphProto& body, co
   return ok();
 }
 
+// Nothing: only its condition ends a Loop.
+Result<std::optional<int64_t>> Flattener::most_steps(const NodeProto& loop) {
+  if (loop.input(0).empty()) return std::nullopt;
+  WARPLOOM_TRY(const auto count, integers(loop.input(0)));
+  if (count && count->size() == 1) return count->front();
+  return undecided(loop, "a Loop whose number of steps depends on the inputs is not supported",
+                   loop.input(0));
+}
+
+Result<bool> Flattener::goes_on(const NodeProto& loop, const std::string& condition) {
+  if (condition.empty()) return true;
+  WARPLOOM_TRY(const std::optional<bool> known, truth(condition));
+  if (known) return *known;
+  return undecided(loop, "a Loop whose condition depends on the inputs is not supported",
+                   condition);
+}
+
+// The number of a Loop's step and its condition, as a body's first inputs.
+Result<Texts> Flattener::step_inputs(int64_t number, const std::string& condition,
+                                     const std::string& prefix) {
+  const std::vector value = {integer_attribute("value_int", number)};
+  WARPLOOM_TRY(const std::string step, make("Constant", {}, prefix + "/step", value));
+  if (!condition.empty()) return Texts{step, condition};
+  const std::vector always = {integer_attribute("value_int", 1)};
+  WARPLOOM_TRY(const std::string one, make("Constant", {}, prefix + "/one", always));
+  const std::vector to = {integer_attribute("to", onnx::TensorProto::BOOL)};
+  WARPLOOM_TRY(const std::string yes, make("Cast", {one}, prefix + "/true", to));
+  return Texts{step, yes};
+}
+
 Status Flattener::unroll_loop(const VersionedNode& node) {
   const NodeProto& proto = node.proto;
   WARPLOOM_TRY(const GraphProto* const body, body_of(proto, "body"));
@@ -111,40 +142,20 @@ Status Flattener::unroll_loop(const VersionedNode& node) {
     return refused(proto, ErrorCode::kOnnxName, "wrong number of inputs", "2 or more",
                    std::to_string(proto.input_size()));
   WARPLOOM_CHECK(check_body(proto, *body, carried + 2, carried + 1));
-  std::optional<int64_t> most;
-  if (!proto.input(0).empty()) {
-    WARPLOOM_TRY(const auto count, integers(proto.input(0)));
-    if (!count || count->size() != 1)
-      return undecided(proto, "a Loop whose number of steps depends on the inputs is not supported",
-                       proto.input(0));
-    most = count->front();
-  }
+  WARPLOOM_TRY(const std::optional<int64_t> most, most_steps(proto));
   const Texts given = inputs_of(proto);
   std::string condition = given[1];
   Texts state(given.begin() + 2, given.end());
   std::vector<Texts> made(as_size(body->output_size() - 1 - carried));
   for (int64_t i = 0; !most || i < *most; ++i) {
-    if (!condition.empty()) {
-      WARPLOOM_TRY(const std::optional<bool> goes_on, truth(condition));
-      if (!goes_on)
-        return undecided(proto, "a Loop whose condition depends on the inputs is not supported",
-                         condition);
-      if (!*goes_on) break;
-    }
+    WARPLOOM_TRY(const bool is_on, goes_on(proto, condition));
+    if (!is_on) break;
     if (i == kMostSteps)
       return refused(proto, ErrorCode::kOnnxTooLarge, "a loop has too many steps",
                      fmt::format("at most {}", kMostSteps),
                      most ? std::to_string(*most) : "no end that is known");
     const std::string prefix = fmt::format("{}/{}", name_of(proto), i);
-    const std::vector number = {integer_attribute("value_int", i)};
-    WARPLOOM_TRY(const std::string step, make("Constant", {}, prefix + "/step", number));
-    Texts inputs = {step, condition};
-    if (condition.empty()) {
-      AttributeProto always = integer_attribute("value_int", 1);
-      WARPLOOM_TRY(const std::string one, make("Constant", {}, prefix + "/one", {always}));
-      const std::vector to = {integer_attribute("to", onnx::TensorProto::BOOL)};
-      WARPLOOM_TRY(inputs[1], make("Cast", {one}, prefix + "/true", to));
-    }
+    WARPLOOM_TRY(Texts inputs, step_inputs(i, condition, prefix));
     inputs.insert(inputs.end(), state.begin(), state.end());
     WARPLOOM_TRY(const Texts outputs, put_body(node, *body, prefix, inputs));
     condition = outputs[0];
@@ -153,6 +164,32 @@ Status Flattener::unroll_loop(const VersionedNode& node) {
       made[k].push_back(outputs[1 + as_size(carried) + k]);
   }
   return finish_steps(proto, *body, state, made, 1);
+}
+
+// How many steps the inputs that are scanned have, along an axis each.
+Result<int64_t> Flattener::steps_of(const NodeProto& scan, std::span<const std::string> scanned,
+                                    const std::vector<int64_t>& axes) {
+  std::optional<int64_t> steps;
+  for (size_t k = 0; k < axes.size(); ++k) {
+    WARPLOOM_TRY(const graph::Shape shape, this->shape(scan, scanned[k]));
+    WARPLOOM_TRY(const int axis, graph::normalized_axis(axes[k], shape.size(), at(scan)));
+    const int64_t size = shape[as_size(axis)];
+    if (steps.value_or(size) != size)
+      return refused(scan, ErrorCode::kOnnxShape, "inputs of a Scan have other numbers of steps",
+                     std::to_string(*steps), std::to_string(size));
+    steps = size;
+  }
+  if (*steps <= kMostSteps) return *steps;
+  return refused(scan, ErrorCode::kOnnxTooLarge, "a loop has too many steps",
+                 fmt::format("at most {}", kMostSteps), std::to_string(*steps));
+}
+
+// A tensor at one place along an axis, without that axis.
+Result<std::string> Flattener::taken(const std::string& tensor, int64_t place, int64_t axis,
+                                     const std::string& wanted) {
+  const std::vector number = {integer_attribute("value_int", place)};
+  WARPLOOM_TRY(const std::string at, make("Constant", {}, wanted + "/place", number));
+  return make("Gather", {tensor, at}, wanted, {integer_attribute("axis", axis)});
 }
 
 Status Flattener::unroll_scan(const VersionedNode& node) {
@@ -169,32 +206,17 @@ Status Flattener::unroll_scan(const VersionedNode& node) {
   const auto directions = integers_of(proto, "scan_input_directions");
   auto axes = integers_of(proto, "scan_input_axes");
   axes.resize(as_size(scanned));
-  std::optional<int64_t> steps;
-  for (size_t k = 0; k < axes.size(); ++k) {
-    WARPLOOM_TRY(const graph::Shape shape, this->shape(proto, given[as_size(carried) + k]));
-    WARPLOOM_TRY(const int axis, graph::normalized_axis(axes[k], shape.size(), at(proto)));
-    const int64_t size = shape[as_size(axis)];
-    if (steps.value_or(size) != size)
-      return refused(proto, ErrorCode::kOnnxShape, "inputs of a Scan have other numbers of steps",
-                     std::to_string(*steps), std::to_string(size));
-    steps = size;
-  }
-  if (*steps > kMostSteps)
-    return refused(proto, ErrorCode::kOnnxTooLarge, "a loop has too many steps",
-                   fmt::format("at most {}", kMostSteps), std::to_string(*steps));
+  const std::span<const std::string> sources = std::span(given).subspan(as_size(carried));
+  WARPLOOM_TRY(const int64_t steps, steps_of(proto, sources, axes));
   Texts state(given.begin(), given.begin() + carried);
   std::vector<Texts> made(as_size(body->output_size() - carried));
-  for (int64_t i = 0; i < *steps; ++i) {
+  for (int64_t i = 0; i < steps; ++i) {
     const std::string prefix = fmt::format("{}/{}", name_of(proto), i);
     Texts inputs = state;
     for (size_t k = 0; k < axes.size(); ++k) {
-      const int64_t t = entry(directions, k) != 0 ? *steps - 1 - i : i;
-      const std::vector number = {integer_attribute("value_int", t)};
+      const int64_t t = entry(directions, k) != 0 ? steps - 1 - i : i;
       const std::string what = fmt::format("{}/in{}", prefix, k);
-      WARPLOOM_TRY(const std::string place, make("Constant", {}, what + "/place", number));
-      const std::vector axis = {integer_attribute("axis", axes[k])};
-      WARPLOOM_TRY(std::string part,
-                   make("Gather", {given[as_size(carried) + k], place}, what, axis));
+      WARPLOOM_TRY(std::string part, taken(sources[k], t, axes[k], what));
       inputs.push_back(std::move(part));
     }
     WARPLOOM_TRY(const Texts outputs, put_body(node, *body, prefix, inputs));
@@ -203,6 +225,28 @@ Status Flattener::unroll_scan(const VersionedNode& node) {
       made[k].push_back(outputs[as_size(carried) + k]);
   }
   return finish_steps(proto, *body, state, made, 0);
+}
+
+// The Scan of operator set 9 that is a batch's entry `b` of one of 8; its inputs and outputs are
+// the entry's.
+Result<VersionedNode> Flattener::scan_of_entry(const NodeProto& proto, int64_t b) {
+  VersionedNode one = {proto, 9};
+  const std::string prefix = fmt::format("{}/of{}", name_of(proto), b);
+  one.proto.set_name(prefix);
+  one.proto.clear_input();
+  one.proto.clear_output();
+  for (auto& attribute : *one.proto.mutable_attribute())
+    if (attribute.name() == "directions") attribute.set_name("scan_input_directions");
+  for (int i = 1; i < proto.input_size(); ++i) {
+    WARPLOOM_TRY(const std::string part,
+                 taken(proto.input(i), b, 0, fmt::format("{}/in{}", prefix, i)));
+    one.proto.add_input(part);
+  }
+  for (int i = 0; i < proto.output_size(); ++i) {
+    const bool is_wanted = !proto.output(i).empty();
+    one.proto.add_output(is_wanted ? fresh(fmt::format("{}/out{}", prefix, i)) : "");
+  }
+  return one;
 }
 
 // Scan of operator set 8 is one of 9 for each of a batch, which is the first axis of everything.
@@ -223,26 +267,9 @@ Status Flattener::unroll_old_scan(const VersionedNode& node) {
                    fmt::format("1 to {}", kMostSteps), graph::to_text(first));
   std::vector<Texts> outputs(as_size(proto.output_size()));
   for (int64_t b = 0; b < first[0]; ++b) {
-    VersionedNode one = {proto, 9};
-    const std::string prefix = fmt::format("{}/of{}", name_of(proto), b);
-    one.proto.set_name(prefix);
-    one.proto.clear_input();
-    one.proto.clear_output();
-    for (auto& attribute : *one.proto.mutable_attribute())
-      if (attribute.name() == "directions") attribute.set_name("scan_input_directions");
-    const std::vector number = {integer_attribute("value_int", b)};
-    WARPLOOM_TRY(const std::string place, make("Constant", {}, prefix + "/place", number));
-    for (int i = 1; i < given; ++i) {
-      const std::string what = fmt::format("{}/in{}", prefix, i);
-      WARPLOOM_TRY(const std::string part,
-                   make("Gather", {proto.input(i), place}, what, {integer_attribute("axis", 0)}));
-      one.proto.add_input(part);
-    }
-    for (int i = 0; i < proto.output_size(); ++i) {
-      const std::string name = fresh(fmt::format("{}/out{}", prefix, i));
-      one.proto.add_output(proto.output(i).empty() ? "" : name);
-      outputs[as_size(i)].push_back(name);
-    }
+    WARPLOOM_TRY(const VersionedNode one, scan_of_entry(proto, b));
+    for (int i = 0; i < proto.output_size(); ++i)
+      outputs[as_size(i)].push_back(one.proto.output(i));
     WARPLOOM_CHECK(unroll_scan(one));
   }
   for (int i = 0; i < proto.output_size(); ++i) {

@@ -128,6 +128,32 @@ Status Flattener::sequence_length(const VersionedNode& node) {
                  std::to_string(proto.output_size()));
 }
 
+// Of the parts of an axis: those that are given, or one size for all of them, else 1.
+Result<std::vector<int64_t>> Flattener::split_sizes(const NodeProto& node, int64_t size) {
+  int64_t each = 1;
+  std::optional<std::vector<int64_t>> list;
+  if (has_input(node, 1)) {
+    WARPLOOM_TRY(const auto known, integers(node.input(1)));
+    if (!known)
+      return undecided(node,
+                       "a SplitToSequence of sizes that depend on the inputs is not supported",
+                       node.input(1));
+    WARPLOOM_TRY(const graph::Shape form, shape(node, node.input(1)));
+    if (form.empty())
+      each = known->front();
+    else
+      list = known;
+  }
+  if (each < 1 || size / each > kMostTensors)
+    return refused(node, ErrorCode::kOnnxShape, "an axis is split into parts of an unfit size",
+                   fmt::format("1 or more, and at most {} parts", kMostTensors),
+                   fmt::format("{} of {}", each, size));
+  if (list) return *std::move(list);
+  std::vector<int64_t> parts(as_size(ceil_div(size, each)), each);
+  if (!parts.empty()) parts.back() = size - each * (as_int64(parts.size()) - 1);
+  return parts;
+}
+
 // Parts of one step each, without the axis where keepdims is 0; or of the sizes given.
 Status Flattener::split_to_sequence(const VersionedNode& node) {
   const NodeProto& proto = node.proto;
@@ -140,32 +166,8 @@ Status Flattener::split_to_sequence(const VersionedNode& node) {
   WARPLOOM_TRY(const graph::Shape sizes, shape(proto, x));
   const int64_t given = integer_of(proto, "axis", 0);
   WARPLOOM_TRY(const int axis, graph::normalized_axis(given, sizes.size(), at(proto)));
-  const int64_t size = sizes[as_size(axis)];
-  std::vector<int64_t> parts;
-  const bool is_split = has_input(proto, 1);
-  int64_t each = 1;
-  bool evenly = true;
-  if (is_split) {
-    WARPLOOM_TRY(const auto known, integers(proto.input(1)));
-    if (!known)
-      return undecided(proto,
-                       "a SplitToSequence of sizes that depend on the inputs is not "
-                       "supported",
-                       proto.input(1));
-    WARPLOOM_TRY(const graph::Shape form, shape(proto, proto.input(1)));
-    parts = *known;
-    evenly = form.empty();
-    if (evenly) each = parts[0];
-  }
-  if (each < 1 || size / std::max<int64_t>(each, 1) > kMostTensors)
-    return refused(proto, ErrorCode::kOnnxShape, "an axis is split into parts of an unfit size",
-                   fmt::format("1 or more, and at most {} parts", kMostTensors),
-                   fmt::format("{} of {}", each, size));
-  if (evenly) {
-    parts.assign(as_size(ceil_div(size, each)), each);
-    if (!parts.empty()) parts.back() = size - each * (as_int64(parts.size()) - 1);
-  }
-  const bool keeps = is_split || integer_of(proto, "keepdims", 1) != 0;
+  WARPLOOM_TRY(const std::vector<int64_t> parts, split_sizes(proto, sizes[as_size(axis)]));
+  const bool keeps = has_input(proto, 1) || integer_of(proto, "keepdims", 1) != 0;
   NodeProto split;
   split.set_op_type("Split");
   split.set_name(name_of(proto));

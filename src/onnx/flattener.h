@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -114,8 +115,17 @@ class Flattener {
 
   Status check_body(const onnx::NodeProto& node, const onnx::GraphProto& body, int inputs,
                     int least_outputs) const;
+  Result<std::optional<int64_t>> most_steps(const onnx::NodeProto& loop);
+  Result<bool> goes_on(const onnx::NodeProto& loop, const std::string& condition);
+  Result<Texts> step_inputs(int64_t number, const std::string& condition,
+                            const std::string& prefix);
   Status unroll_loop(const VersionedNode& node);
+  Result<int64_t> steps_of(const onnx::NodeProto& scan, std::span<const std::string> scanned,
+                           const std::vector<int64_t>& axes);
+  Result<std::string> taken(const std::string& tensor, int64_t place, int64_t axis,
+                            const std::string& wanted);
   Status unroll_scan(const VersionedNode& node);
+  Result<VersionedNode> scan_of_entry(const onnx::NodeProto& scan, int64_t b);
   Status unroll_old_scan(const VersionedNode& node);
   Status finish_steps(const onnx::NodeProto& node, const onnx::GraphProto& body, const Texts& state,
                       const std::vector<Texts>& made, int first_body_output);
@@ -129,6 +139,7 @@ class Flattener {
   Status sequence_insert(const VersionedNode& node);
   Status sequence_erase(const VersionedNode& node);
   Status sequence_length(const VersionedNode& node);
+  Result<std::vector<int64_t>> split_sizes(const onnx::NodeProto& node, int64_t size);
   Status split_to_sequence(const VersionedNode& node);
   Status concat_from_sequence(const VersionedNode& node);
   Status optional(const VersionedNode& node);

@@ -252,11 +252,17 @@ class Naive {
   std::vector<Function> functions_;
 };
 
+// The row of Y of a step, a direction and a sequence; of Y_h and Y_c those of one step.
+int row_of(const Case& one, int steps, int t, int d, int b) {
+  const int ds = one.directions();
+  if (one.layout == 1) return (b * steps + t) * ds + d;
+  return (t * ds + d) * kBatch + b;
+}
+
 // Output 0, 1 or 2: Y, Y_h, Y_c.
 Numbers naive(const Case& one, int output) {
   const Given given = given_of(one);
   const int ds = one.directions();
-  const bool first = one.layout == 1;
   Numbers y(static_cast<size_t>((output == 0 ? kSteps : 1) * ds * kBatch * kHidden));
   for (int d = 0; d < ds; ++d)
     for (int b = 0; b < kBatch; ++b) {
@@ -267,13 +273,11 @@ Numbers naive(const Case& one, int output) {
       for (int i = 0; i < length; ++i) {
         const int t = back ? length - 1 - i : i;
         state.step(b, t);
-        if (output != 0) continue;
-        const int row = first ? (b * kSteps + t) * ds + d : (t * ds + d) * kBatch + b;
-        std::ranges::copy(state.h, y.begin() + row * kHidden);
+        if (output == 0)
+          std::ranges::copy(state.h, y.begin() + row_of(one, kSteps, t, d, b) * kHidden);
       }
-      if (output == 0) continue;
-      const int row = first ? b * ds + d : d * kBatch + b;
-      std::ranges::copy(output == 1 ? state.h : state.c, y.begin() + row * kHidden);
+      const Numbers& last = output == 1 ? state.h : state.c;
+      if (output != 0) std::ranges::copy(last, y.begin() + row_of(one, 1, 0, d, b) * kHidden);
     }
   return y;
 }

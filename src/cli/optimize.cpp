@@ -36,6 +36,7 @@
 #include "search/policy/policy.h"
 #include "search/strategy/strategy.h"
 #include "search/timeline.h"
+#include "verify/evaluator.h"
 #include "verify/tolerance.h"
 
 namespace warploom::cli {
@@ -196,6 +197,23 @@ std::string cache_note() {
                      passed_over);
 }
 
+// Where outputs were not compared whole for want of time; else "".
+std::string parts_note(const verify::Verdict& verdict) {
+  int64_t in_parts = 0;
+  double least = 1;
+  for (const verify::Evidence& one : verdict.evidence) {
+    const bool is_whole = one.rows_checked >= one.rows || one.sums_checked > 0;  // of all lines
+    if (is_whole) continue;
+    ++in_parts;
+    least = std::min(least, as_double(one.rows_checked) / as_double(one.rows));
+  }
+  if (in_parts == 0) return "";
+  return fmt::format(
+      "of {} of {} kinds of inputs the outputs were compared with FP64 in parts, at least {:.2g} % "
+      "of their rows: a larger budget compares more",
+      in_parts, verdict.evidence.size(), 100 * least);
+}
+
 // A search whose bundle could not be written: what was found is not lost with the folder that it
 // should have gone to.
 Answer without_bundle(json outcome, const Error& error) {
@@ -257,7 +275,8 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   if (!written) return without_bundle(std::move(record), written.error());
   record["bundle"] = folder.string();
   record["notes"] = written->notes;
-  if (const std::string note = cache_note(); !note.empty()) record["notes"].push_back(note);
+  for (const std::string& note : {parts_note(outcome.verdict), cache_note()})
+    if (!note.empty()) record["notes"].push_back(note);
   if (outcome.card.is_object() && outcome.card.value("estimated", false))
     record["notes"].push_back("the peaks of this card are estimated: cards.def does not list it");
   record["headline"] = search::headline(record);

@@ -1,7 +1,6 @@
 // Sequences and optionals: lists of names of tensors while a model is flattened, and nothing after.
 #include <fmt/format.h>
 #include <onnx/onnx.pb.h>
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -45,6 +45,8 @@ CONTRACTIONS = {"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"}
 LEVELS = (1, 2)
 FIRST_ROW_SECONDS = 150  # what a row is taken for while none was measured
 PATIENCE = 10  # budgets, and a minute, that a search may take before it is ended
+START_S = 6  # in which a search opens its GPU, several processes of it
+STARTS = threading.Lock()
 PEERS = pathlib.Path(__file__).with_name("kernelbench_peers.py")
 
 # What a row's `seconds` are called, by words of the timeline's phases (src/search/timeline.h).
@@ -135,6 +137,15 @@ class Place:
         )
 
 
+def begin_alone():
+    """Waits until no other search is within its first seconds: a driver opens one GPU of a machine
+    after another, so that searches which begin at once would wait for each other's."""
+    STARTS.acquire()
+    timer = threading.Timer(START_S, STARTS.release)
+    timer.daemon = True
+    timer.start()
+
+
 def cold_cache(folder, rates):
     """Environment of a search that knows nothing but the card's rates."""
     cache = folder / "cache"
@@ -150,9 +161,11 @@ def searched(options, task, folder, place, seconds):
     command = [options.warploom, "optimize", str(options.tasks / task["onnx"])]
     command += ["--budget", f"{options.budget}s", "--track", options.track, "--json"]
     command += ["--archive", str(folder / "archive.sqlite"), "--out", str(folder / "bundle")]
+    environment = cold_cache(folder, place.rates)
+    begin_alone()
     start = time.monotonic()
     try:
-        run = place.run(command, seconds, cold_cache(folder, place.rates))
+        run = place.run(command, seconds, environment)
     except subprocess.TimeoutExpired:
         return {"right": False, "wall_s": round(time.monotonic() - start, 1), "fail": "time-out"}
     wall = round(time.monotonic() - start, 2)

@@ -156,7 +156,7 @@ def measured(row, options, commit):
         "undecided": rival is not None and not is_narrow(rival["interval"], rival["ratio"]),
         "tflops": row.flops / us * 1e-6,
         "gbs": said["bytes"] / us * 1e-3,
-        "roofline_fraction": found["roofline_fraction"] * found["best_us"] / us,
+        "roofline_fraction": roofline_fraction(found, us),
         "error": found["error"],
         "candidates": found["candidates"],
         "search_seconds": found["seconds"],
@@ -169,6 +169,12 @@ def measured(row, options, commit):
     if row.group == "row" and library:
         out["reference_ratio"] = library["ratio"]
     return out
+
+
+def roofline_fraction(found, us):
+    """Of the bound, at the time measured here; None where the search knows of no bound."""
+    fraction = found["roofline_fraction"]
+    return fraction and fraction * found["best_us"] / us
 
 
 def wanted(options):

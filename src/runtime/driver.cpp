@@ -12,6 +12,7 @@ namespace {
 constexpr CUresult kStubLibrary = 34;
 constexpr CUresult kNoDevice = 100;
 constexpr int kOldestMajor = 8;
+constexpr const char* kDriverLibrary = "libcuda.so.1";
 
 struct Meaning {
   std::vector<CUresult> codes;
@@ -57,7 +58,7 @@ const Meaning& meaning_of(CUresult code) {
 }
 
 Result<Driver> open_driver() {
-  const Library library{"libcuda.so.1"};
+  const Library library{kDriverLibrary};
   if (!library) {
     Error error{ErrorCode::kNoDriver, "the CUDA driver could not be opened", "libcuda.so.1"};
     error.expected = "an NVIDIA driver";
@@ -79,6 +80,10 @@ Result<Driver> open_driver() {
   return driver;
 }
 }  // namespace
+
+bool has_driver() {
+  return static_cast<bool>(Library{kDriverLibrary});
+}
 
 Result<const Driver*> Driver::get() {
   static const auto driver = open_driver();

@@ -76,10 +76,13 @@ struct CUlaunchConfig {
 enum CUconstants : int {
   kAttributeClockKhz = 13,
   kAttributeProcessors = 16,
+  kAttributePciBus = 33,
+  kAttributePciDevice = 34,
   kAttributeMemoryClockKhz = 36,
   kAttributeBusBits = 37,
   kAttributeL2Bytes = 38,
   kAttributeThreadsPerProcessor = 39,
+  kAttributePciDomain = 50,
   kAttributeMajor = 75,
   kAttributeMinor = 76,
   kAttributeSharedBytesOptin = 97,
@@ -111,6 +114,9 @@ class Driver {
   Result<std::string> arch() const;        // the same one's: "sm_90a"; fails with gpu-too-old
   std::string version() const;             // "CUDA 13.0"
 };
+
+// Whether there is a driver's library, which nobody has asked for a GPU yet.
+bool has_driver();
 
 #define WARPLOOM_CUDA(driver, call, ...) \
   WARPLOOM_CHECK((driver).check((driver).call(__VA_ARGS__), #call))

@@ -90,6 +90,7 @@ struct DeviceInfo {
   double ghz = 0;
   double memory_ghz = 0;
   int bus_bits = 0;
+  std::string place;   // GPU: on the PCI bus, "0000:1b:00"; empty: the driver does not say
   std::string driver;  // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
 };
 

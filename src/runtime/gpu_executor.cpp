@@ -362,6 +362,16 @@ class GpuExecutor final : public Executor {
 };
 }  // namespace
 
+namespace {
+std::string place_of(const Driver& cuda) {
+  const auto domain = cuda.attribute(kAttributePciDomain);
+  const auto bus = cuda.attribute(kAttributePciBus);
+  const auto device = cuda.attribute(kAttributePciDevice);
+  if (!domain || !bus || !device) return "";
+  return fmt::format("{:04x}:{:02x}:{:02x}", *domain, *bus, *device);
+}
+}  // namespace
+
 Result<DeviceInfo> gpu_info() {
   WARPLOOM_TRY(const Driver* cuda, Driver::get());
   DeviceInfo info;
@@ -382,6 +392,7 @@ Result<DeviceInfo> gpu_info() {
   info.ghz = 1e-6 * cuda->attribute(kAttributeClockKhz).value_or(0);
   info.memory_ghz = 1e-6 * cuda->attribute(kAttributeMemoryClockKhz).value_or(0);
   info.bus_bits = cuda->attribute(kAttributeBusBits).value_or(0);
+  info.place = place_of(*cuda);
   info.driver = cuda->version();
   return info;
 }

@@ -42,15 +42,20 @@ class Costs {
   // that half a second goes even where a candidate is screened in a hundredth of that. Truth that
   // is dear is made in parts (TruthEngine::prepare()), of all families but the first.
   double last_round() const {
+    const double start = stands_by_ ? 0 : 1.2 * setup_;
+    return start + whole_judgement();
+  }
+
+  // The same in an evaluator that is ready.
+  double whole_judgement() const {
     constexpr double kLeast = 0.5;
     constexpr double kFamilies = 11;
     constexpr double kFirst = 2;       // times the truth of the first
     constexpr double kParts = 1;       // seconds, of the parts of the others
     constexpr double kRunShare = 0.3;  // of a screening, for a call on a family and its comparison
-    const double start = stands_by_ ? 0 : 1.2 * setup_;
     const double truth = std::min(kFamilies * family_, kFirst * family_ + kParts);
     const double families = family_ > 0 ? truth + kFamilies * kRunShare * judge_ : 0;
-    return start + std::max({2 * judge_, first_, kLeast, kLeast + families});
+    return std::max({2 * judge_, first_, kLeast, kLeast + families});
   }
 
   // The measurements of the finalists; and both.

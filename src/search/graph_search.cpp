@@ -10,14 +10,18 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/value_op.h"
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/parallel.h"
 #include "kernels/family.h"
 #include "plan/fusion.h"
 #include "plan/limits.h"
 #include "plan/region.h"
+#include "runtime/driver.h"
+#include "runtime/executor.h"
 #include "search/budget.h"
 #include "search/costs.h"
 #include "search/optimize.h"
@@ -31,6 +35,7 @@
 #include "target/capabilities.h"
 #include "vendor/match.h"
 #include "verify/setup.h"
+#include "verify/truth_kernels.h"
 #include "verify/truth_work.h"
 
 namespace warploom::search {
@@ -49,7 +54,17 @@ constexpr double kLeastSlice = 0.5;  // seconds
 constexpr double kSlices = 8;        // of the time that is left
 constexpr double kTries = 2;         // judgements that a slice has room for
 constexpr size_t kMostAwake = 4;     // evaluators at once: each holds its region's tensors
+constexpr double kReadyShare = 0.2;  // of the budget, that getting ready for the whole aims at
 constexpr int kMostIdle = 3;         // slices in a row in which nothing was tried
+
+double io_bytes(const graph::Graph& graph) {
+  double bytes = 0;
+  for (const graph::TensorId id : graph.inputs)
+    bytes += as_double(graph::byte_count(graph.tensor(id)));
+  for (const graph::TensorId id : graph.outputs)
+    bytes += as_double(graph::byte_count(graph.tensor(id)));
+  return bytes;
+}
 }  // namespace
 
 GraphSearch::GraphSearch(const Options& options)
@@ -59,6 +74,9 @@ GraphSearch::GraphSearch(const Options& options)
 
 Result<Outcome> GraphSearch::run(const graph::Graph& given) {
   say("planning");
+  // The region that comes first, and the process that judges whole.
+  constexpr int kEvaluators = 2;
+  if (options_.target != "cpu" && runtime::has_driver()) evaluators_.emplace(kEvaluators);
   WARPLOOM_TRY(target::Capabilities found, resolve_target(options_.target));
   const auto capabilities = with_rates(std::move(found), options_.budget_seconds);
   WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(given));
@@ -69,13 +87,18 @@ Result<Outcome> GraphSearch::run(const graph::Graph& given) {
                plan::regions_of(graph_, options_.track, capabilities, limits, options_.constants));
   whole_ = make_task({primitive, options_.track}, capabilities, options_.seed, options_.constants);
   WARPLOOM_CHECK(make_searches(given, capabilities, limits));
-  if (capabilities.gpu) join_operations();
+  if (capabilities.gpu) {
+    join_operations();
+    compile_truth(capabilities);
+  } else {
+    evaluators_.reset();
+  }
   is_trivial_ = partition_.trivial(graph_);
   if (!is_trivial_) {
     whole_.setup.reference = whole_reference(given, primitive);
     verify::Setup setup = whole_.setup;
     setup.seed ^= kFreshSeed;
-    judge_.emplace(std::move(setup), options_.interrupted);
+    judge_.emplace(std::move(setup), options_.interrupted, evaluators());
   }
   WARPLOOM_CHECK(make_sessions());
   WARPLOOM_CHECK(search());
@@ -133,6 +156,16 @@ void GraphSearch::join_operations() {
     setup->operations = all;
 }
 
+// By this process, while the others open the GPU: else each of them would compile them.
+void GraphSearch::compile_truth(const target::Capabilities& capabilities) {
+  std::vector<verify::Setup> setups = {whole_.setup};
+  for (const auto& one : searches_)
+    setups.push_back(one->task.setup);
+  truth_kernels_ = std::async(std::launch::async, [setups = std::move(setups), capabilities] {
+    verify::compile_truth_kernels(setups, capabilities.arch, capabilities.num_sms);
+  });
+}
+
 // The heaviest first.
 Status GraphSearch::make_sessions() {
   for (const auto& one : searches_)
@@ -148,7 +181,7 @@ Status GraphSearch::make_sessions() {
 
 // A region's share of the budget, which is what set-up and judgements go by: half in equal parts,
 // half by the time that each takes at best.
-Options GraphSearch::options_for(size_t number) const {
+Options GraphSearch::options_for(size_t number) {
   double weights = 0;
   for (const RegionSearch* one : order_)
     weights += one->weight();
@@ -158,6 +191,7 @@ Options GraphSearch::options_for(size_t number) const {
   options.budget_seconds = share * options_.budget_seconds;
   options.asked_seconds = options.budget_seconds;
   options.stands_by = is_trivial_;
+  options.evaluators = evaluators();
   const std::string name = order_[number]->task.setup.graph.name;
   options.on_progress = [this, number, name](Progress progress) {
     progress.region = static_cast<int>(number) + 1;
@@ -176,9 +210,41 @@ Error GraphSearch::with_place(Error error, const RegionSearch& one) const {
 }
 
 Status GraphSearch::search() {
+  if (whole_.setup.engine == Engine::cuda) WARPLOOM_CHECK(begin_early());
   WARPLOOM_CHECK(search_first());
   WARPLOOM_CHECK(search_on());
   return finish();
+}
+
+// On a GPU nobody can judge anything for seconds: the first compilers run meanwhile.
+Status GraphSearch::begin_early() {
+  for (size_t i = 0; i < std::min(order_.size(), kMostAwake); ++i)
+    if (order_[i]->session->is_waiting()) WARPLOOM_CHECK(order_[i]->session->begin());
+  if (truth_kernels_.valid()) truth_kernels_.wait();
+  wake_evaluators();
+  return ok();
+}
+
+// On a GPU an evaluator takes seconds to get ready, most of them on cores: that of the whole and
+// those of the heaviest regions do so at once, where the GPU has memory for them all. They take
+// turns where one of them times anything (verify/gpu_turn.h).
+void GraphSearch::wake_evaluators() {
+  constexpr double kMemoryShare = 0.5;
+  constexpr double kCopies = 4;  // of inputs and outputs: sets of inputs, and what truth keeps
+  constexpr double kOwn = 2e9;   // bytes, of a context and of libraries
+  if (is_trivial_) return;
+  const auto gpu = runtime::Executor::describe(Engine::cuda);
+  if (!gpu) return;
+  double left = kMemoryShare * as_double(gpu->memory_bytes);
+  const auto takes_room = [&left](const Task& task) {
+    const double bytes = kOwn + kCopies * io_bytes(task.setup.graph);
+    if (bytes > left) return false;
+    left -= bytes;
+    return true;
+  };
+  if (takes_room(whole_)) judge_->begin(kReadyShare * options_.budget_seconds);
+  for (size_t i = 0; i < std::min(order_.size(), kMostAwake); ++i)
+    if (takes_room(order_[i]->task)) order_[i]->session->wake();
 }
 
 // Something right for each, in turns while there is time: what the last rounds want is kept back
@@ -365,8 +431,10 @@ double GraphSearch::whole_reserve() const {
   if (is_trivial_) return 0;
   double wanted = judge_->seconds();
   if (wanted <= 0)
-    for (const RegionSearch* one : order_)
-      wanted += one->times * one->session->costs().last_round();
+    for (const RegionSearch* one : order_) {
+      const Costs& costs = one->session->costs();
+      wanted += one->times * (judge_->has_begun() ? costs.whole_judgement() : costs.last_round());
+    }
   return std::min(std::max(wanted, kLeastReserve), kWholeShare * options_.budget_seconds);
 }
 

@@ -14,6 +14,7 @@
 //             as the time allows: the archive answers with what was
 #pragma once
 #include <cstddef>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,6 +35,7 @@
 #include "search/tuning_session.h"
 #include "target/capabilities.h"
 #include "vendor/problem.h"
+#include "verify/evaluator_pool.h"
 
 namespace warploom::search {
 // One of the graph's different regions: what is searched, and what was found.
@@ -59,11 +61,17 @@ class GraphSearch {
   Status make_searches(const graph::Graph& given, const target::Capabilities& capabilities,
                        const plan::Limits& limits);
   void join_operations();
+  void compile_truth(const target::Capabilities& capabilities);
+
+  verify::EvaluatorPool* evaluators() { return evaluators_ ? &*evaluators_ : nullptr; }
+
   Status make_sessions();
-  Options options_for(size_t number) const;
+  Options options_for(size_t number);
   Error with_place(Error error, const RegionSearch& one) const;
 
   Status search();
+  Status begin_early();
+  void wake_evaluators();
   Status search_first();
   Budget for_first() const;
   bool is_first_too_long(size_t others) const;
@@ -103,6 +111,8 @@ class GraphSearch {
 
   const Options& options_;
   Budget budget_;
+  std::optional<verify::EvaluatorPool> evaluators_;  // where the target may be a GPU
+  std::future<void> truth_kernels_;                  // once they are compiled, as far as they are
   CompilePool::Turns turns_;
   graph::Graph graph_;  // as it is cut into regions
   plan::Partition partition_;

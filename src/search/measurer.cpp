@@ -32,29 +32,48 @@ bool is_fatal(ErrorCode code) {
 }
 
 Measurer::Measurer(const Task& task, const Budget& budget, CompilePool::Turns turns,
-                   Milliseconds limit, const std::atomic<bool>* interrupted)
+                   Milliseconds limit, const std::atomic<bool>* interrupted,
+                   verify::EvaluatorPool* pool)
     : task_(task),
       budget_(budget),
       interrupted_(interrupted),
+      evaluators_(pool),
       pool_(task.space.build, std::move(turns), limit) {}
 
+// One that cannot be had is started when it is wanted, which says why.
+void Measurer::begin(const verify::Setup& setup) {
+  auto begun = verify::Evaluator::begin(setup, {.pool = evaluators_, .interrupted = interrupted_});
+  if (begun) begun_ = *std::move(begun);
+}
+
+// What a set-up takes is what it says of itself where it began before this.
 Status Measurer::start(const verify::Setup& setup, const Budget& budget) {
   const double before = budget_.spent();
-  evaluator_.reset();
-  auto started =
-      verify::Evaluator::start(setup, {.interrupted = interrupted_, .until = budget.until()});
-  WARPLOOM_TRY(evaluator_, std::move(started));
+  evaluator_ = std::exchange(begun_, std::nullopt);
+  if (evaluator_) {
+    const Status ready = evaluator_->await(budget.until());
+    if (!ready) evaluator_.reset();
+    if (!ready && ready.error().code == ErrorCode::kInterrupted) return ready;
+  }
+  if (!evaluator_) {
+    auto started = verify::Evaluator::start(
+        setup, {.pool = evaluators_, .interrupted = interrupted_, .until = budget.until()});
+    WARPLOOM_TRY(evaluator_, std::move(started));
+  }
   double once = 0;
-  for (const verify::SetUpPart& part : evaluator_->ready().parts)
+  double all = 0;
+  for (const verify::SetUpPart& part : evaluator_->ready().parts) {
     once += part.once ? part.seconds : 0;
-  costs_.set_up_took(budget_.spent() - before, once);
+    all += part.seconds;
+  }
+  costs_.set_up_took(std::max(all, budget_.spent() - before), once);
   costs_.family_took(evaluator_->ready().family_seconds);
   return ok();
 }
 
 // One that cannot be had is started when it is wanted, which says why.
 void Measurer::stand_by(const verify::Setup& setup) {
-  auto begun = verify::Evaluator::begin(setup, {.interrupted = interrupted_});
+  auto begun = verify::Evaluator::begin(setup, {.pool = evaluators_, .interrupted = interrupted_});
   if (begun) standby_ = *std::move(begun);
   costs_.stands_by(standby_.has_value());
 }

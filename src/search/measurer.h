@@ -36,11 +36,14 @@ class Measurer {
   using Milliseconds = std::chrono::milliseconds;
 
   // `budget`: whose clock costs are told by. `limit`: of one compilation. The task must outlive it.
+  // `pool`: whose processes the evaluators are; null: each starts its own.
   Measurer(const Task& task, const Budget& budget, CompilePool::Turns turns, Milliseconds limit,
-           const std::atomic<bool>* interrupted = nullptr);
+           const std::atomic<bool>* interrupted = nullptr, verify::EvaluatorPool* pool = nullptr);
 
-  // Starts the evaluator, which belongs to this thread, afresh. kInterrupted once the budget is
-  // over.
+  // The evaluator of the next start() gets ready by itself meanwhile. It belongs to this thread.
+  void begin(const verify::Setup& setup);
+  // Starts the evaluator, which belongs to this thread, afresh, or awaits the one that was begun.
+  // kInterrupted once the budget is over.
   Status start(const verify::Setup& setup, const Budget& budget);
   // Another one gets ready while candidates are judged, for the next start_fresh().
   void stand_by(const verify::Setup& setup);
@@ -50,7 +53,10 @@ class Measurer {
   bool is_started() const { return evaluator_.has_value(); }
 
   // Ends the evaluator, whose memory is wanted; what is compiled stays.
-  void rest() { evaluator_.reset(); }
+  void rest() {
+    evaluator_.reset();
+    begun_.reset();
+  }
 
   // What the evaluator said of itself when it was ready.
   const verify::Ready& ready() const { return evaluator_->ready(); }
@@ -80,8 +86,10 @@ class Measurer {
   const Task& task_;
   const Budget budget_;
   const std::atomic<bool>* interrupted_;
+  verify::EvaluatorPool* evaluators_;
   Costs costs_;
   std::optional<verify::Evaluator> evaluator_;
+  std::optional<verify::Evaluator> begun_;
   std::optional<verify::Evaluator> standby_;
   std::map<std::string, verify::Verdict> screened_;  // by the launch lists' texts
   int refused_ = 0;

@@ -13,6 +13,10 @@
 #include "search/policy/policy.h"
 #include "search/strategy/strategy.h"
 
+namespace warploom::verify {
+class EvaluatorPool;
+}
+
 namespace warploom::search {
 struct Progress {
   double seconds = 0;
@@ -39,6 +43,8 @@ struct Options {
   // What delivering the result will take, of which is kept back what there is; by the seconds of
   // the slowest compilation so far.
   std::function<double(double)> delivery_seconds = {};
+  // Whose processes evaluators take; null: each starts its own.
+  verify::EvaluatorPool* evaluators = nullptr;
   // The process in which the best is judged whole gets ready while candidates are tried.
   bool stands_by = false;
   // A region's share of its network's budget, whatever others left; 0: the budget.

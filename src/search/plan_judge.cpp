@@ -13,8 +13,16 @@
 #include "verify/setup.h"
 
 namespace warploom::search {
-PlanJudge::PlanJudge(verify::Setup setup, const std::atomic<bool>* interrupted)
-    : setup_(std::move(setup)), interrupted_(interrupted) {}
+PlanJudge::PlanJudge(verify::Setup setup, const std::atomic<bool>* interrupted,
+                     verify::EvaluatorPool* pool)
+    : setup_(std::move(setup)), interrupted_(interrupted), evaluators_(pool) {}
+
+// What cannot be had is started when it is wanted, which says why.
+void PlanJudge::begin(double ready_seconds) {
+  setup_.ready_ms = 1e3 * ready_seconds;
+  auto begun = verify::Evaluator::begin(setup_, {.pool = evaluators_, .interrupted = interrupted_});
+  if (begun) evaluator_ = *std::move(begun);
+}
 
 Result<verify::Verdict> PlanJudge::judge(const LaunchList& list, const Slice& slice) {
   const Budget& budget = slice.hard;
@@ -23,12 +31,18 @@ Result<verify::Verdict> PlanJudge::judge(const LaunchList& list, const Slice& sl
   if (budget.is_over())
     return fail({ErrorCode::kInterrupted, "the time was up before the plan was judged", "", "", "",
                  "run again to go on"});
+  if (evaluator_ && !ready_) {
+    const Status begun = evaluator_->await(budget.until());
+    if (!begun) evaluator_.reset();
+    if (!begun && begun.error().code == ErrorCode::kInterrupted) return fail(begun.error());
+  }
   if (!evaluator_) {
     setup_.ready_ms = 1e3 * kReadyShare * std::clamp(slice.soft.left(), 0.1, 100.0);
-    WARPLOOM_TRY(evaluator_, verify::Evaluator::start(
-                                 setup_, {.interrupted = interrupted_, .until = budget.until()}));
-    ready_ = evaluator_->ready();
+    auto started = verify::Evaluator::start(
+        setup_, {.pool = evaluators_, .interrupted = interrupted_, .until = budget.until()});
+    WARPLOOM_TRY(evaluator_, std::move(started));
   }
+  ready_ = evaluator_->ready();
   const double before = budget.spent();
   verify::Request request = whole_request(slice, kLaunchMs);
   request.list = list;

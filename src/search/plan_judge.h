@@ -18,9 +18,17 @@
 namespace warploom::search {
 class PlanJudge {
  public:
-  explicit PlanJudge(verify::Setup setup, const std::atomic<bool>* interrupted = nullptr);
+  // `pool`: whose process it takes, where one waits.
+  explicit PlanJudge(verify::Setup setup, const std::atomic<bool>* interrupted = nullptr,
+                     verify::EvaluatorPool* pool = nullptr);
+
+  // The process gets ready by itself, for the first judgement; its set-up aims at so long.
+  void begin(double ready_seconds);
 
   Result<verify::Verdict> judge(const LaunchList& list, const Slice& slice);
+
+  // Whether the process is there, ready or not.
+  bool has_begun() const { return evaluator_.has_value(); }
 
   // What the process said of itself and its reference; nothing before the first judgement.
   const std::optional<verify::Ready>& ready() const { return ready_; }
@@ -31,6 +39,7 @@ class PlanJudge {
  private:
   verify::Setup setup_;
   const std::atomic<bool>* interrupted_;
+  verify::EvaluatorPool* evaluators_;
   std::optional<verify::Evaluator> evaluator_;
   std::optional<verify::Ready> ready_;
   double seconds_ = 0;

@@ -83,7 +83,8 @@ TuningSession::TuningSession(const Task& task, Options options, const Budget& bu
       options_(std::move(options)),
       budget_(budget),
       archive_(task, options_),
-      measurer_(task, budget, std::move(turns), compile_limit(options_), options_.interrupted) {}
+      measurer_(task, budget, std::move(turns), compile_limit(options_), options_.interrupted,
+                options_.evaluators) {}
 
 Status TuningSession::open() {
   WARPLOOM_CHECK(archive_.open());
@@ -129,6 +130,17 @@ Status TuningSession::resume() {
   return ok();
 }
 
+void TuningSession::wake() {
+  if (!task_.recorded && !from_archive_) measurer_.begin(first_setup());
+}
+
+verify::Setup TuningSession::first_setup() const {
+  verify::Setup setup = task_.setup;
+  if (const double seconds = options_.budget_seconds; std::isfinite(seconds))
+    setup.ready_ms = 1e3 * kSetUpShare * seconds;
+  return setup;
+}
+
 // The first time configs are ranked meanwhile: the evaluator belongs to this thread, with which it
 // would end.
 Status TuningSession::prepare(const Budget& hard) {
@@ -136,9 +148,7 @@ Status TuningSession::prepare(const Budget& hard) {
   const bool is_first = !strategy_;
   std::future<void> ranked;
   if (is_first) ranked = std::async(std::launch::async, [&] { strategy_ = made_strategy(); });
-  verify::Setup setup = task_.setup;
-  if (const double seconds = options_.budget_seconds; std::isfinite(seconds))
-    setup.ready_ms = 1e3 * kSetUpShare * seconds;
+  verify::Setup setup = first_setup();
   if (!is_first && setup.reference) {
     setup.reference->chosen = archive_.ready().reference_choice;
     setup.time_reference = false;

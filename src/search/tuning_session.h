@@ -61,6 +61,8 @@ class TuningSession {
   bool is_recalled() const { return from_archive_; }
 
   Status begin();
+  // The evaluator of the first slice gets ready meanwhile.
+  void wake();
   Status search(const Slice& slice);
   // The fastest few are measured again beside the reference, where there are at least so many; then
   // the best of them is judged whole in a fresh process. Both, or one after the other.
@@ -123,6 +125,7 @@ class TuningSession {
   void suggest_actions();
   nlohmann::json writer_summary();
   void end_writer();
+  verify::Setup first_setup() const;
   Status prepare(const Budget& hard);
   StrategyPtr made_strategy() const;
   // Of the process that the best is judged whole in.

@@ -333,6 +333,11 @@ std::vector<Candidate> candidates(Executor& device, const VendorProblem& problem
   return out;
 }
 
+void open_libraries(Executor& device) {
+  (void)cublaslt_library(device);
+  (void)cudnn_library(device, Layouts::rows, Track::fp32, {});
+}
+
 std::string expected_reference(const VendorProblem& problem, Engine engine) {
   std::vector<Step> products;
   std::vector<Step> others;

@@ -30,6 +30,10 @@ struct Candidate {
 std::vector<Candidate> candidates(runtime::Executor& device, const VendorProblem& problem,
                                   Track track);
 
+// Opens a GPU's libraries, which takes a second the first time in a process: for who has nothing
+// else to do yet.
+void open_libraries(runtime::Executor& device);
+
 // What would be called where every library of the engine were there and served all steps:
 // "oneDNN (convolution + relu, pooling)". For people who ask before anything runs.
 std::string expected_reference(const VendorProblem& problem, Engine engine);

@@ -38,17 +38,27 @@ int64_t offset_of(const Looked& buffer) {
 }
 }  // namespace
 
-Result<std::unique_ptr<DeviceTruth>> DeviceTruth::start(const Setup& setup,
-                                                        runtime::Executor& device,
-                                                        const DeviceTruthOptions& options) {
-  auto made = std::unique_ptr<DeviceTruth>(new DeviceTruth(device, options));
+Result<std::unique_ptr<DeviceTruth>> DeviceTruth::launch(const DeviceTruthOptions& options) {
+  auto made = std::unique_ptr<DeviceTruth>(new DeviceTruth(options));
   made->memory_ = SharedMemory::make(options.transfer_bytes);
   if (!made->memory_)
     return fail({ErrorCode::kOutOfMemory, "no memory to share with a process of its own"});
   WARPLOOM_CHECK(made->process_.start(options.program, kTruthCommand, made->memory_->file()));
+  return made;
+}
+
+void DeviceTruth::give(const Setup& setup, runtime::Executor& device) {
+  device_ = &device;
   Setup lean = setup;
   lean.reference.reset();
-  made->process_.channel->send(to_json(lean));
+  process_.channel->send(to_json(lean));
+}
+
+Result<std::unique_ptr<DeviceTruth>> DeviceTruth::start(const Setup& setup,
+                                                        runtime::Executor& device,
+                                                        const DeviceTruthOptions& options) {
+  WARPLOOM_TRY(auto made, launch(options));
+  made->give(setup, device);
   return made;
 }
 
@@ -82,7 +92,7 @@ Result<const DeviceTruth::Known*> DeviceTruth::known(const Looked& buffer) {
   if (found != known_.end()) return &found->second;
   Known made{.key = static_cast<int>(known_.size()), .whole = buffer.whole};
   json message = {{"map", made.key}, {"bytes", buffer.whole.bytes()}, {"shared", false}};
-  const bool gpu = device_.engine() == Engine::cuda;
+  const bool gpu = device_->engine() == Engine::cuda;
   const Result<int> file = gpu ? runtime::share_memory(buffer.whole) : Result<int>(-1);
   if (file && *file >= 0) {
     message["shared"] = true;
@@ -102,16 +112,16 @@ Status DeviceTruth::transfer(const Known& to, const Looked& buffer, bool to_proc
   for (int64_t at = 0; at < bytes; at += options_.transfer_bytes) {
     const int64_t some = std::min(options_.transfer_bytes, bytes - at);
     char* const here = memory_->base();
-    if (to_process) WARPLOOM_CHECK(device_.download(buffer.data, here, some, at));
+    if (to_process) WARPLOOM_CHECK(device_->download(buffer.data, here, some, at));
     WARPLOOM_CHECK(
         ask({{to_process ? "put" : "get", to.key}, {"at", first + at}, {"bytes", some}}));
-    if (!to_process) WARPLOOM_CHECK(device_.upload(buffer.data, here, some, at));
+    if (!to_process) WARPLOOM_CHECK(device_->upload(buffer.data, here, some, at));
   }
   return ok();
 }
 
 Result<json> DeviceTruth::places(std::span<const Looked> buffers, bool fresh) {
-  WARPLOOM_CHECK(device_.synchronize());
+  WARPLOOM_CHECK(device_->synchronize());
   json all = json::array();
   for (const Looked& buffer : buffers) {
     WARPLOOM_TRY(const Known* const place, known(buffer));

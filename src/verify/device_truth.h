@@ -64,8 +64,12 @@ struct Looked {
 
 class DeviceTruth {
  public:
-  // Starts the process; await() says when it is ready. `device` made the buffers that are looked
-  // at.
+  // Starts the process, which opens its GPU by itself.
+  static Result<std::unique_ptr<DeviceTruth>> launch(const DeviceTruthOptions& options = {});
+  // Tells it of the problem; await() says when it is ready. `device` made the buffers that are
+  // looked at.
+  void give(const Setup& setup, runtime::Executor& device);
+  // Both.
   static Result<std::unique_ptr<DeviceTruth>> start(const Setup& setup, runtime::Executor& device,
                                                     const DeviceTruthOptions& options = {});
   Status await();  // before anything else is asked
@@ -89,8 +93,7 @@ class DeviceTruth {
     runtime::Buffer whole;  // stays as long as that is looked at
   };
 
-  DeviceTruth(runtime::Executor& device, const DeviceTruthOptions& options)
-      : device_(device), options_(options) {}
+  explicit DeviceTruth(const DeviceTruthOptions& options) : options_(options) {}
 
   Result<nlohmann::json> ask(const nlohmann::json& message, int file = -1);
   Result<nlohmann::json> answer();
@@ -99,7 +102,7 @@ class DeviceTruth {
   Result<nlohmann::json> places(std::span<const Looked> buffers, bool fresh);
   Status transfer(const Known& to, const Looked& buffer, bool to_process);
 
-  runtime::Executor& device_;
+  runtime::Executor* device_ = nullptr;
   DeviceTruthOptions options_;
   std::shared_ptr<SharedMemory> memory_;
   Peer process_;

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "verify/channel.h"
+#include "verify/evaluator_pool.h"
 #include "verify/memory_group.h"
 #include "verify/oracle.h"
 #include "verify/setup.h"
@@ -98,8 +99,7 @@ struct Evaluator::State {
   EvaluatorOptions options;
   std::optional<Clock::time_point> until;  // of what is at work
   json setup;                              // as every process gets it first
-  std::unique_ptr<MemoryGroup> group;      // the worker's, with all that it starts; null: none
-  Peer worker;
+  std::unique_ptr<EvaluatorProcess> process = std::make_unique<EvaluatorProcess>();
   int judged = 0;        // by this process
   bool stopped = false;  // somebody made it stand still
   bool greeted = false;  // it said that it is ready
@@ -109,22 +109,26 @@ struct Evaluator::State {
   Status launch() {
     judged = 0;
     greeted = false;
-    group.reset();
-    group = MemoryGroup::make(memory_for_candidates());
-    const auto enter = [this] {
-      if (group) group->enter();
-    };
-    WARPLOOM_CHECK(worker.start(options.program.string(), kEvaluateCommand, -1, enter));
-    worker.channel->send(setup);
+    auto waiting = options.pool ? options.pool->take() : nullptr;
+    options.pool = nullptr;  // what is started again is this one
+    if (waiting)
+      process = std::move(waiting);
+    else
+      WARPLOOM_CHECK(process->start(options.program));
+    worker().channel->send(setup);
     return ok();
   }
 
+  Peer& worker() { return process->peer; }
+
+  const Peer& worker() const { return process->peer; }
+
   Status greet() {
     WARPLOOM_TRY(const json message, next(kOwnLimitMs));
-    if (message.is_null() && worker.channel->closed())
-      return lost(ending_of(worker.end(worker.channel->broken()), "while it was starting"));
+    if (message.is_null() && worker().channel->closed())
+      return lost(ending_of(worker().end(worker().channel->broken()), "while it was starting"));
     if (message.is_null()) {
-      worker.end(true);
+      worker().end(true);
       return lost("it did not become ready in time");
     }
     WARPLOOM_TRY(ready,
@@ -141,7 +145,7 @@ struct Evaluator::State {
   // Whether somebody stopped the worker: nobody says that it will ever go on.
   bool stands_still() const {
     int status = 0;
-    const bool told = ::waitpid(worker.process, &status, WNOHANG | WUNTRACED) == worker.process;
+    const bool told = ::waitpid(worker().process, &status, WNOHANG | WUNTRACED) == worker().process;
     return told && WIFSTOPPED(status);
   }
 
@@ -150,7 +154,7 @@ struct Evaluator::State {
     const bool is_interrupted = options.interrupted && options.interrupted->load();
     const bool is_late = until && Clock::now() >= *until;
     if (!is_interrupted && !is_late) return ok();
-    worker.end(true);
+    worker().end(true);
     const char* const message = is_interrupted ? "interrupted while a candidate was judged"
                                                : "the time was up while a candidate was judged";
     return fail({ErrorCode::kInterrupted, message, "", "", "", "run again to go on"});
@@ -169,15 +173,15 @@ struct Evaluator::State {
     const auto start = Clock::now();
     while (true) {
       WARPLOOM_CHECK(go_on());
-      auto message = worker.channel->receive(pause_ms(), kMostAnswer);
+      auto message = worker().channel->receive(pause_ms(), kMostAnswer);
       if (message && message->contains("error")) {
-        worker.end(true);
+        worker().end(true);
         const auto said = error_said(message->at("error"));
         return said ? fail(*said)
                     : unreadable("the evaluator's error", message->at("error").dump());
       }
       if (message) return std::move(*message);
-      if (worker.channel->closed() || ms_since(start) > limit_ms) return json();
+      if (worker().channel->closed() || ms_since(start) > limit_ms) return json();
       stopped = stands_still();
       if (stopped) return json();
     }
@@ -186,7 +190,7 @@ struct Evaluator::State {
   // Hands the request to the worker and follows it. The limit on its silence is the candidate's
   // while the candidate runs.
   Result<Attempt> attempt(const Request& request) {
-    worker.channel->send(to_json(request));
+    worker().channel->send(to_json(request));
     Attempt attempt;
     double limit_ms = request.own_limit_ms;
     while (true) {
@@ -206,7 +210,7 @@ struct Evaluator::State {
 
   // The worker neither answered nor ended: it is ended.
   Result<Verdict> hung(const Attempt& attempt, const Request& request) {
-    worker.end(true);
+    worker().end(true);
     if (!attempt.began_candidate) return lost("it did not answer in time");
     return refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
                    fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3),
@@ -214,8 +218,8 @@ struct Evaluator::State {
   }
 
   Status ensure() {
-    if (worker.process > 0 && greeted) return ok();
-    Status spawned = worker.process > 0 ? greet() : spawn();
+    if (worker().process > 0 && greeted) return ok();
+    Status spawned = worker().process > 0 ? greet() : spawn();
     // One more try where it was lost without saying why; what it said itself would only be said
     // again.
     if (!spawned && spawned.error().code == ErrorCode::kEvaluatorLost) spawned = spawn();
@@ -232,6 +236,7 @@ Result<Evaluator> Evaluator::start(const Setup& setup, const EvaluatorOptions& o
 Result<Evaluator> Evaluator::begin(const Setup& setup, const EvaluatorOptions& options) {
   auto state = std::make_shared<State>();
   state->options = options;
+  if (setup.engine != Engine::cuda) state->options.pool = nullptr;
   state->setup = to_json(setup);
   WARPLOOM_CHECK(state->launch());
   return Evaluator(std::move(state));
@@ -243,7 +248,7 @@ Status Evaluator::await(std::optional<std::chrono::steady_clock::time_point> unt
 }
 
 Result<Verdict> Evaluator::judge(const Request& request) {
-  Peer& worker = state_->worker;
+  Peer& worker = state_->worker();
   state_->until = request.until;
   if (++state_->judged > kMostCandidates) worker.end(true);
   std::string ending;
@@ -268,7 +273,7 @@ Result<Verdict> Evaluator::judge(const Request& request) {
     }
     if (!worker.channel->closed()) return state_->hung(attempt, request);
     const int status = worker.end(worker.channel->broken());
-    if (state_->group && state_->group->ran_out())
+    if (state_->process->group && state_->process->group->ran_out())
       return refusal_for_memory("as much as its processes' cgroup may have");
     if (auto refused = fault_of(attempt, status, tries > 0)) return *std::move(refused);
     // Somebody else may have killed it, or it died before the candidate ran: once more, with a
@@ -283,7 +288,7 @@ const Ready& Evaluator::ready() const {
 }
 
 int Evaluator::process() const {
-  return state_->worker.process;
+  return state_->worker().process;
 }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, series, beside_reference,

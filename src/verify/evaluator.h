@@ -112,8 +112,11 @@ struct Verdict {
 nlohmann::json to_json(const Verdict& verdict);
 Result<Verdict> verdict_from_json(const nlohmann::json& json);
 
+class EvaluatorPool;
+
 struct EvaluatorOptions {
   std::filesystem::path program = "/proc/self/exe";
+  EvaluatorPool* pool = nullptr;  // whose processes are taken first, for problems of a GPU
   const std::atomic<bool>* interrupted = nullptr;
   // When start() gives up on getting ready, as at an interrupt; nothing: it does not.
   std::optional<std::chrono::steady_clock::time_point> until = {};

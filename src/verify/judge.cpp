@@ -34,6 +34,7 @@
 #include "verify/coverage.h"
 #include "verify/cpu_gate.h"
 #include "verify/evaluator.h"
+#include "verify/gpu_turn.h"
 #include "verify/inputs.h"
 #include "verify/judge_parts.h"
 #include "verify/memory_group.h"
@@ -123,8 +124,11 @@ void Judge::note_part(Ready& ready, const char* name, bool once) {
 Result<Ready> Judge::prepare() {
   Ready ready;
   const graph::Graph& graph = setup_.graph;
-  WARPLOOM_TRY(device_, runtime::Executor::open(setup_.engine));
+  launch_truth();
+  device_ = std::move(ahead_.device);
+  if (!device_) WARPLOOM_TRY(device_, runtime::Executor::open(setup_.engine));
   note_part(ready, "opening the device");
+  turn_ = std::make_unique<GpuTurn>(device_->info().place);
   start_truth();
   if (setup_.engine == Engine::cpu) {
     here_ = std::move(device_);
@@ -292,6 +296,7 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
   const auto start = Clock::now();
   double dearest = 0;  // of the families so far, beyond its share, ms
   for (size_t i = 0; i < families.size(); ++i) {
+    const GpuTurn::Held working = turn_->share();
     const double begun = ms_since(start);
     const double left = request.check_ms - begun;
     // When the time is up, families whose making alone is dear are left out and do not appear in

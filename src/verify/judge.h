@@ -16,6 +16,7 @@
 #include "verify/device_truth.h"
 #include "verify/evaluator.h"
 #include "verify/gpu_scrub.h"
+#include "verify/gpu_turn.h"
 #include "verify/judge_parts.h"
 #include "verify/oracle.h"
 #include "verify/runner.h"
@@ -52,13 +53,22 @@ inline constexpr double kMostSums = 1e9;
 // Outputs that are downloaded and scanned whole in a screening.
 inline constexpr int64_t kScanBytes = 256LL << 20;
 
+// What an evaluator opens before it knows its problem (evaluator_pool.h). Empty: nothing yet.
+struct Ahead {
+  std::unique_ptr<DeviceTruth> truth;  // its process is there
+  std::unique_ptr<runtime::Executor> device;
+};
+
+// Of a GPU; what cannot be had is asked for again with the problem, which says why.
+Ahead open_ahead();
+
 // The files judge*.cpp: setting up and judging; inputs, and what runs on them; the reference;
 // checks; timing; and truth, which is a GPU's where there is one and it can (device_truth.h), else
 // that of this machine's cores (oracle.h): judge_truth.cpp chooses.
 class Judge {
  public:
-  Judge(Setup setup, Announce announce)
-      : setup_(std::move(setup)), announce_(std::move(announce)) {}
+  Judge(Setup setup, Announce announce, Ahead ahead = {})
+      : setup_(std::move(setup)), announce_(std::move(announce)), ahead_(std::move(ahead)) {}
 
   Result<Ready> prepare();  // first
   // Never fails: what goes wrong is a refusal, or an error of the machine within the verdict.
@@ -80,6 +90,7 @@ class Judge {
   void note_part(Ready& ready, const char* name, bool once = false);
 
   // Truth (judge_truth.cpp).
+  void launch_truth();
   void start_truth();
   void await_truth();
   void give_up_truth(const Error& why);
@@ -104,6 +115,7 @@ class Judge {
 
   // The fastest of what else computes the graph, and why others are not it (judge_reference.cpp).
   Status choose_reference(Ready& ready);
+  Result<Set> first_set(double truth_ms);
   Result<std::optional<Reference>> fastest_reference(const Set& set, Ready& ready);
   // Makes one the vendor's kernel and checks it: its time (0: not `timed`), or why it is none.
   tl::expected<double, std::string> try_reference(const vendor::Candidate& candidate,
@@ -219,7 +231,9 @@ class Judge {
 
   Setup setup_;
   Announce announce_;
+  Ahead ahead_;
   std::chrono::steady_clock::time_point noted_ = std::chrono::steady_clock::now();
+  std::unique_ptr<GpuTurn> turn_ = std::make_unique<GpuTurn>();
   std::unique_ptr<DeviceTruth> truth_;  // null: this machine's cores
   std::optional<Error> truth_lost_;     // why it is no more to be asked
   std::string truth_by_ = "CPU cores";  // for verdicts

@@ -18,6 +18,7 @@
 #include "vendor/make.h"
 #include "vendor/problem.h"
 #include "verify/evaluator.h"
+#include "verify/gpu_turn.h"
 #include "verify/judge.h"
 #include "verify/oracle.h"
 #include "verify/setup.h"
@@ -83,7 +84,9 @@ Result<std::optional<double>> Judge::error_of_reference(const Set& set) {
   return error_in(seen);
 }
 
+// Libraries choose their algorithms by timing them in the first call.
 Result<std::string> Judge::fault_of_reference(const Set& set) {
+  const GpuTurn::Held timing = turn_->alone();
   std::vector<Comparison> seen;
   const auto start = std::chrono::steady_clock::now();
   WARPLOOM_CHECK(run(vendor_, set));
@@ -109,6 +112,7 @@ Result<std::string> Judge::fault_of_reference(const Set& set) {
 }
 
 Result<double> Judge::time_of_reference(const Set& set) {
+  const GpuTurn::Held timing = turn_->alone();
   WARPLOOM_TRY(const runtime::Call call, bind(vendor_, set));
   const runtime::MeasureOptions quick{.min_samples = 1, .max_samples = 20, .budget_ms = 100};
   WARPLOOM_TRY(const std::vector<runtime::Samples> samples,
@@ -193,9 +197,14 @@ Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set,
   return best;
 }
 
+Result<Judge::Set> Judge::first_set(double truth_ms) {
+  const GpuTurn::Held working = turn_->share();
+  return set_of(kScreening[0], truth_ms);
+}
+
 Status Judge::choose_reference(Ready& ready) {
   const double share_ms = setup_.ready_ms > 0 ? 0.4 * setup_.ready_ms : kTruthMs;
-  WARPLOOM_TRY(const Set set, set_of(kScreening[0], std::min(share_ms, kTruthMs)));
+  WARPLOOM_TRY(const Set set, first_set(std::min(share_ms, kTruthMs)));
   note_part(ready, "inputs and FP64");
   if (is_on_gpu(*set.inputs)) ready.family_seconds = ready.parts.back().seconds;
   WARPLOOM_TRY(const std::optional<Reference> best, fastest_reference(set, ready));

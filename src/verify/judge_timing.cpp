@@ -25,6 +25,7 @@
 #include "runtime/noise.h"
 #include "runtime/timing.h"
 #include "verify/evaluator.h"
+#include "verify/gpu_turn.h"
 #include "verify/judge.h"
 #include "verify/judge_parts.h"
 #include "verify/oracle.h"
@@ -114,6 +115,7 @@ Result<Judge::Set> Judge::other_set(int64_t number) {
 // The screening's first set, and others of its family: as many as make a series of calls, or a few
 // that calls are drawn from. A row that is too dear to evaluate leaves the first alone.
 Status Judge::make_ring(const Request& request) {
+  const GpuTurn::Held working = turn_->share();
   WARPLOOM_TRY(const Set first, set_of(kScreening[0], request.check_ms));
   if (!ring_.empty()) {
     ring_[0] = first;
@@ -257,6 +259,7 @@ Status Judge::check_ring() {
 }
 
 Result<Turns> Judge::take_turns(const Contest& contest) {
+  const GpuTurn::Held timing = turn_->alone();
   first_sample_ = sample_ + 1;
   (void)device_->clocks_agree();  // of what was timed before
   // A hang shows in the first call; here a busy machine may take its time, and warming up counts.
@@ -312,6 +315,7 @@ Status Judge::time_prepare(Contender& candidate, const Set& set, const Request& 
                            Verdict& verdict) {
   if (!candidate.kernel.prepare) return ok();
   constexpr int kRuns = 5;
+  const GpuTurn::Held timing = turn_->alone();
   WARPLOOM_TRY(const runtime::Call call, bind_with(candidate, set, candidate.kernel.prepare));
   announce_(true, 10'000);
   std::vector<double> us;

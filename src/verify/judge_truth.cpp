@@ -12,6 +12,8 @@
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
+#include "runtime/executor.h"
+#include "vendor/make.h"
 #include "verify/device_truth.h"
 #include "verify/gpu_products.h"
 #include "verify/judge.h"
@@ -21,17 +23,38 @@
 #include "verify/truth_engine.h"
 
 namespace warploom::verify {
-// As early as can be: its context takes as long to make as ours.
-void Judge::start_truth() {
-  if (setup_.engine != Engine::cuda) return;
+namespace {
+bool is_truth_of_cores() {
   const char* const wanted = std::getenv("WARPLOOM_TRUTH");
-  if (wanted && std::string_view(wanted) == "cpu")
-    return give_up_truth({ErrorCode::kInternal, "WARPLOOM_TRUTH=cpu"});
-  auto started = DeviceTruth::start(setup_, *device_);
-  if (started)
-    truth_ = *std::move(started);
+  return wanted && std::string_view(wanted) == "cpu";
+}
+}  // namespace
+
+Ahead open_ahead() {
+  Ahead ahead;
+  if (auto launched = DeviceTruth::launch(); launched && !is_truth_of_cores())
+    ahead.truth = *std::move(launched);
+  auto device = runtime::Executor::open(Engine::cuda);
+  if (!device) return ahead;
+  ahead.device = *std::move(device);
+  vendor::open_libraries(*ahead.device);
+  return ahead;
+}
+
+// Before the device: its context takes as long to make as ours.
+void Judge::launch_truth() {
+  if (setup_.engine != Engine::cuda) return;
+  if (is_truth_of_cores()) return give_up_truth({ErrorCode::kInternal, "WARPLOOM_TRUTH=cpu"});
+  truth_ = std::move(ahead_.truth);
+  if (truth_) return;
+  if (auto launched = DeviceTruth::launch())
+    truth_ = *std::move(launched);
   else
-    give_up_truth(started.error());
+    give_up_truth(launched.error());
+}
+
+void Judge::start_truth() {
+  if (truth_) truth_->give(setup_, *device_);
 }
 
 void Judge::await_truth() {

@@ -33,7 +33,7 @@ struct KernelFile {
 
 const std::vector<KernelFile>& kernel_files() {
   static const std::vector<KernelFile> files = {
-      {"pointwise.cu", {"truth_pointwise"}, true},
+      {"pointwise.cu", {"truth_pointwise", "truth_pointwise_any"}, true},
       {"steps.cu",
        {"truth_copy", "truth_gather", "truth_reduce_each", "truth_reduce_together", "truth_merge",
         "truth_scan_each", "truth_scan_together", "truth_mark", "truth_nan", "truth_same",
@@ -162,13 +162,35 @@ Result<TruthKernels> TruthKernels::load(runtime::Executor& device, const TruthWo
   return made;
 }
 
-// All of them at the same time.
+namespace {
+// Those of the list, all of them at the same time.
+Result<runtime::Binary> compiled(const LaunchList& list) {
+  runtime::Turns turns(std::ssize(list.kernels));
+  return runtime::compile(list, {.most_spills = runtime::kAnySpills, .turns = &turns});
+}
+
+LaunchList only(LaunchList list, const std::set<std::string>& kernels) {
+  std::erase_if(list.kernels, [&](const Kernel& one) { return !kernels.contains(one.name); });
+  return list;
+}
+}  // namespace
+
+void compile_truth_kernels(std::span<const Setup> setups, const std::string& arch, int num_sms) {
+  TruthWork all;
+  for (const Setup& setup : setups) {
+    const Result<TruthWork> work = truth_work_of(setup.graph);
+    if (!work) continue;
+    all.kernels.insert(work->kernels.begin(), work->kernels.end());
+    all.operations.insert(work->operations.begin(), work->operations.end());
+    all.operations.insert(setup.operations.begin(), setup.operations.end());
+  }
+  const LaunchList list = truth_list(Engine::cuda, arch, kBlocksEach * num_sms, all.operations);
+  (void)compiled(only(list, all.kernels));
+}
+
 Status TruthKernels::compile(const std::set<std::string>& kernels) {
-  LaunchList some = list_;
-  std::erase_if(some.kernels, [&](const Kernel& one) { return !kernels.contains(one.name); });
-  runtime::Turns turns(std::ssize(some.kernels));
-  const runtime::CompileOptions all{.most_spills = runtime::kAnySpills, .turns = &turns};
-  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(some, all));
+  const LaunchList some = only(list_, kernels);
+  WARPLOOM_TRY(const runtime::Binary binary, compiled(some));
   for (size_t i = 0; i < some.kernels.size(); ++i)
     images_[some.kernels[i].name] = binary.images[i];
   return ok();
@@ -178,8 +200,7 @@ Status TruthKernels::call(const std::string& kernel) {
   runtime::Call& known = calls_[kernel];
   if (!known) {
     if (!images_.contains(kernel)) WARPLOOM_CHECK(compile({kernel}));
-    LaunchList one = list_;
-    std::erase_if(one.kernels, [&](const Kernel& other) { return other.name != kernel; });
+    const LaunchList one = only(list_, {kernel});
     const runtime::Binary binary{"", {images_.at(kernel)}};
     WARPLOOM_TRY(const runtime::Runnable loaded, device_->load(one, binary));
     WARPLOOM_TRY(known, loaded.bind({{"task", task_}}));

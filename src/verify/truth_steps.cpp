@@ -19,6 +19,7 @@
 #include "graph/steps.h"
 #include "runtime/executor.h"
 #include "verify/truth_kernels.h"
+#include "verify/truth_work.h"
 
 namespace warploom::verify {
 namespace {
@@ -299,7 +300,7 @@ Status StepRunner::pointwise(Running& running, const graph::Step& step,
   task.saturates = work.saturates;
   task.type = static_cast<int64_t>(step.dtype);
   task.drops_nan = running.options.drops_nan;
-  return kernels_.launch("truth_pointwise", task);
+  return kernels_.launch(pointwise_kernel(step, work), task);
 }
 
 Status StepRunner::moved(Running& running, const graph::Step& step, const graph::CopyStep& work) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <variant>
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/value_op.h"
 #include "graph/graph.h"
@@ -14,10 +15,11 @@ namespace {
 // Adds what one step asks for.
 struct Asker {
   TruthWork& work;
+  const graph::Step& step;
 
-  void operator()(const graph::PointwiseStep& step) const {
-    work.kernels.insert("truth_pointwise");
-    for (const graph::ExpressionTerm& term : step.expression.terms)
+  void operator()(const graph::PointwiseStep& pointwise) const {
+    work.kernels.insert(pointwise_kernel(step, pointwise));
+    for (const graph::ExpressionTerm& term : pointwise.expression.terms)
       if (term.kind == graph::ExpressionTerm::Kind::apply) work.operations.insert(term.op);
   }
 
@@ -39,6 +41,11 @@ struct Asker {
 };
 }  // namespace
 
+const char* pointwise_kernel(const graph::Step& step, const graph::PointwiseStep& work) {
+  const bool is_plain = is_float(step.dtype) && !work.integers && !work.power && !work.wraps;
+  return is_plain ? "truth_pointwise" : "truth_pointwise_any";
+}
+
 TruthWork all_truth_work() {
   TruthWork work;
 #define WARPLOOM_VALUE_OP(name, ...) work.operations.insert(ValueOp::name);
@@ -56,7 +63,7 @@ Result<TruthWork> truth_work_of(const graph::Graph& graph) {
     WARPLOOM_TRY(const auto lists, graph::steps_for(primitive, n, 0, rows));
     for (const graph::Steps& steps : lists)
       for (const graph::Step& step : steps.steps)
-        std::visit(Asker{work}, step.work);
+        std::visit(Asker{work, step}, step.work);
   }
   return work;
 }

@@ -12,12 +12,16 @@
 #include "base/error.h"
 #include "base/value_op.h"
 #include "graph/graph.h"
+#include "graph/steps.h"
 
 namespace warploom::verify {
 struct TruthWork {
   std::set<ValueOp> operations;   // that pointwise steps apply
   std::set<std::string> kernels;  // that are sure to be launched, or nearly so
 };
+
+// Which kernel carries out a step of pointwise work.
+const char* pointwise_kernel(const graph::Step& step, const graph::PointwiseStep& work);
 
 TruthWork all_truth_work();  // every operation, and no kernel in particular
 

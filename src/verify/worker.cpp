@@ -1,6 +1,7 @@
 // The evaluator process: reads a setup, then requests, and answers with phases and verdicts.
 //
-//   parent → worker   {"graph": …, …}  {"list": …, "whole": false, …}
+//   parent → worker   {"ahead": true}, where the problem is not known yet (evaluator_pool.h)
+//                     {"graph": …, …}  {"list": …, "whole": false, …}
 //   worker → parent   {"ready": …}
 //                     {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}
 //                     {"verdict": …, "tainted": false}
@@ -38,7 +39,13 @@ constexpr std::array kFaults = {ErrorCode::kCandidateCrashed, ErrorCode::kCandid
                                 ErrorCode::kCandidateMemory};
 
 int serve(Channel& channel) {
-  auto setup = setup_from_json(channel.receive(-1).value_or(json()));
+  json message = channel.receive(-1).value_or(json());
+  Ahead ahead;
+  if (message.contains("ahead")) {
+    ahead = open_ahead();
+    message = channel.receive(-1).value_or(json());
+  }
+  auto setup = setup_from_json(message);
   const auto refuse = [&](const Error& error) {
     channel.send({{"error", to_json(error)}});
     return 1;
@@ -49,7 +56,7 @@ int serve(Channel& channel) {
   };
   const bool on_gpu = setup->engine == Engine::cuda;
   if (!on_gpu) limit_data_without_group(memory_for_candidates());  // a driver reserves freely
-  Judge judge(std::move(*setup), announce);
+  Judge judge(std::move(*setup), announce, std::move(ahead));
   const auto ready = judge.prepare();
   if (!ready) return refuse(ready.error());
   channel.send({{"ready", *ready}});

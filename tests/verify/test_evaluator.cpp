@@ -28,6 +28,7 @@
 #include "vendor/program.h"
 #include "verify/coverage.h"
 #include "verify/evaluator.h"
+#include "verify/evaluator_pool.h"
 #include "verify/inputs.h"
 #include "verify/setup.h"
 
@@ -409,6 +410,31 @@ TEST(Verdict, JsonKeepsItAll) {
   EXPECT_EQ(after->error, HUGE_VAL);
   ASSERT_EQ(after->evidence.size(), 1u);
   EXPECT_EQ(after->evidence[0].family, InputFamily::signs);
+}
+
+// Where there is no GPU to open ahead, it serves all the same.
+TEST_F(EvaluatorTest, AProcessThatWaitedForItsProblemServesIt) {
+  EvaluatorProcess waited;
+  ASSERT_TRUE(waited.start("/proc/self/exe", true));
+  waited.peer.channel->send(to_json(setup()));
+  const auto answer = waited.peer.channel->receive(60'000);
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(answer->contains("ready")) << *answer;
+}
+
+TEST_F(EvaluatorTest, APoolGivesEachOfItsProcessesOnce) {
+  EvaluatorPool pool(2);
+  const auto first = pool.take();
+  const auto second = pool.take();
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(first->peer.process, second->peer.process);
+  EXPECT_FALSE(pool.take());
+}
+
+TEST_F(EvaluatorTest, AProblemOfTheCpuTakesNoProcessThatOpenedAGpu) {
+  EvaluatorPool pool(1);
+  ASSERT_TRUE(Evaluator::start(setup(), {.pool = &pool}));
+  EXPECT_TRUE(pool.take());
 }
 }  // namespace
 }  // namespace warploom::verify

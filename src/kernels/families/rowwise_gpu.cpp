@@ -83,6 +83,25 @@ std::vector<int64_t> extents_of(const RowReduction& rows, const RowwiseConfig& s
   return extent;
 }
 
+// A tile, as constraints see it.
+struct Tile {
+  int64_t elements = 1;
+  int64_t kept = 1;    // elements of all of a row, or of a CTA's part of it
+  int64_t values = 0;  // a thread, of what passes keep in registers
+
+  Tile(const RowReduction& rows, const RowwiseConfig& s) {
+    const auto extent = extents_of(rows, s);
+    for (const size_t axis : rows.dims) {
+      elements *= extent[axis];
+      const int64_t ctas = axis == rows.row.back() ? s.ctas_per_row : 1;
+      const int64_t part = round_up(ceil_div(rows.size(axis), ctas), extent[axis]);
+      kept *= axis == rows.tiled_outer ? extent[axis] : part;
+    }
+    const int64_t sets = std::max<int64_t>(1, rows.kept_sets());
+    values = kept / (s.warps * 32) * sets;
+  }
+};
+
 class RowwiseGpu final : public Family {
  public:
   RowwiseGpu(RowReduction rows, const Capabilities& capabilities)
@@ -162,30 +181,23 @@ class RowwiseGpu final : public Family {
     return s.ctas_per_row > capabilities_.max_cluster;
   }
 
-  // How many groups of CTAs, a row each, run at the same time.
+  // How many groups of CTAs, a row each, run at the same time. Where they exchange in global memory
+  // one's row is loaded while another's waits for its parts.
   int64_t groups_at_once(const RowwiseConfig& s) const {
-    if (exchanges_in_memory(s)) return capabilities_.num_sms / s.ctas_per_row;
+    if (exchanges_in_memory(s)) return capabilities_.num_sms * ctas_that_fit(s) / s.ctas_per_row;
     return capabilities_.clusters_at_once(s.ctas_per_row, s.ctas_per_sm);
   }
 
-  // A tile, as constraints see it.
-  struct Tile {
-    int64_t elements = 1;
-    int64_t kept = 1;    // elements of all of a row, or of a CTA's part of it
-    int64_t values = 0;  // a thread, of what passes keep in registers
-
-    Tile(const RowReduction& rows, const RowwiseConfig& s) {
-      const auto extent = extents_of(rows, s);
-      for (const size_t axis : rows.dims) {
-        elements *= extent[axis];
-        const int64_t ctas = axis == rows.row.back() ? s.ctas_per_row : 1;
-        const int64_t part = round_up(ceil_div(rows.size(axis), ctas), extent[axis]);
-        kept *= axis == rows.tiled_outer ? extent[axis] : part;
-      }
-      const int64_t sets = std::max<int64_t>(1, rows.kept_sets());
-      values = kept / (s.warps * 32) * sets;
-    }
-  };
+  // CTAs of rows in shared memory that a multiprocessor holds at the same time.
+  int64_t ctas_that_fit(const RowwiseConfig& s) const {
+    constexpr int64_t kMost = 3;
+    constexpr int64_t kReserved = 1024;  // bytes a CTA, the hardware's own
+    if (s.row_residency != RowResidency::smem) return 1;
+    const int64_t by_memory =
+        (capabilities_.shared_bytes + kReserved) / (shared_bytes_of(s, Tile(rows_, s)) + kReserved);
+    const int64_t by_threads = capabilities_.threads_per_sm / (s.warps * 32);
+    return std::clamp<int64_t>(std::min(by_memory, by_threads), 1, kMost);
+  }
 
   void check_launch(Check& checks, const RowwiseConfig& s) const {
     const bool in_memory = exchanges_in_memory(s);
@@ -210,9 +222,17 @@ class RowwiseGpu final : public Family {
     const int64_t size = rows_.row_size();
     const int64_t outer = rows_.size(rows_.tiled_outer);
     const bool shares_rows = s.ctas_per_row > 1;
-    const bool is_long = rows_.row.size() == 1 && size >= 1024 * s.ctas_per_row;
+    // A CTA's part of the last axis is read in whole sectors.
+    constexpr int64_t kLeast = 1024;
+    constexpr int64_t kLeastOfAxis = 32;
+    const bool is_long = size >= kLeast * s.ctas_per_row &&
+                         rows_.size(rows_.row.back()) >= kLeastOfAxis * s.ctas_per_row;
+    const bool has_one_axis = rows_.row.size() == 1;
     checks.require(!shares_rows || is_long, {F::ctas_per_row},
-                   "ctas_per_row=1, or 1024 elements of one axis a CTA", size);
+                   "ctas_per_row=1, or 1024 elements a CTA, 32 of the last axis", size);
+    const bool may_share = has_one_axis || !rows_.interleaved;
+    checks.require(!shares_rows || may_share, {F::ctas_per_row},
+                   "ctas_per_row=1 where neighbours in memory are of several rows", s.ctas_per_row);
     const bool rereads = s.row_residency == RowResidency::reread;
     const bool few_rows = rows_.row_count() < capabilities_.num_sms;
     checks.require(!shares_rows || !rereads || few_rows, {F::ctas_per_row, F::row_residency},
@@ -268,11 +288,15 @@ class RowwiseGpu final : public Family {
                    "a row that the tiles divide, of one tensor", size);
   }
 
-  void check_memory(Check& checks, const RowwiseConfig& s, const Tile& tile) const {
+  // What rows that are kept in shared memory take of it.
+  int64_t shared_bytes_of(const RowwiseConfig& s, const Tile& tile) const {
     constexpr int64_t kReductions = 4096;  // bytes, beside rows
-    int64_t bytes = 0;
-    if (s.row_residency == RowResidency::smem)
-      bytes = tile.kept * rows_.kept_sets() * 4 + kReductions;
+    if (s.row_residency != RowResidency::smem) return 0;
+    return tile.kept * rows_.kept_sets() * 4 + kReductions;
+  }
+
+  void check_memory(Check& checks, const RowwiseConfig& s, const Tile& tile) const {
+    int64_t bytes = shared_bytes_of(s, tile);
     if (is_buffered(s) && loads_that_fill_tiles_.size() == 1) {
       const int64_t row = tile.kept * bytes_of(rows_.nest.loads[buffered_load()].dtype);
       bytes = (s.stages * row + RowPipeline::kReductionBytes) * s.ctas_per_sm;

@@ -12,7 +12,7 @@ RowSplitSquares::RowSplitSquares(RowKernel& kernel, bool keeps)
     : kernel_(kernel),
       rows_(kernel.rows()),
       b_(kernel.tiles.b),
-      part_(kernel.tiles.tiles_of_a_row() * kernel.tiles.row_extent()) {
+      part_(kernel.tiles.elements_of_part()) {
   const bool even = kernel.tiles.options.ctas_per_row * part_ == rows_.row_size();
   serves_ = rows_.centered_squares && keeps && kernel.tiles.shares_rows() && even;
 }

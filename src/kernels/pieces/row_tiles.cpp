@@ -40,6 +40,13 @@ int64_t RowTiles::tile_count(const std::vector<size_t>& axes) const {
   return count;
 }
 
+int64_t RowTiles::elements_of_part() const {
+  int64_t elements = 1;
+  for (const size_t axis : rows.row)
+    elements *= tile_count(axis) * at_.extent[axis];
+  return elements;
+}
+
 void RowTiles::go_to_rows(const Index& group) {
   group_ = group;
   at_.origin.assign(start_.size(), 0);

@@ -53,6 +53,9 @@ class RowTiles {
 
   int64_t tiles_of_a_row() const { return tile_count(rows.row); }
 
+  // That a CTA's tiles cover of a row, what lies beyond its end counted.
+  int64_t elements_of_part() const;
+
   int64_t row_groups() const { return tile_count(rows.outer); }
 
   int64_t row_extent() const { return at_.extent[last_axis()]; }  // of a tile, along the last axis

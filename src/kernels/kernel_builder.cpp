@@ -84,15 +84,22 @@ int64_t TileCoord::count(const LoopNest& nest, const std::vector<size_t>& axes) 
 }
 
 void TileCoord::place(const LoopNest& nest, const std::vector<size_t>& axes, const Index& number) {
+  std::vector<int64_t> tiles;
+  for (const size_t axis : axes)
+    tiles.push_back(ceil_div(nest.axes[axis], extent[axis]));
+  place(axes, tiles, number);
+}
+
+void TileCoord::place(const std::vector<size_t>& axes, const std::vector<int64_t>& tiles,
+                      const Index& number) {
   int64_t below = 1;  // tiles of the faster axes
   for (size_t i = axes.size(); i-- > 0;) {
     const size_t axis = axes[i];
-    const int64_t tiles = ceil_div(nest.axes[axis], extent[axis]);
-    if (tiles > 1) {
+    if (tiles[i] > 1) {
       const Index rest = number / below;
-      origin[axis] = (i == 0 ? rest : rest % tiles) * extent[axis];
+      origin[axis] = (i == 0 ? rest : rest % tiles[i]) * extent[axis];
     }
-    below *= tiles;
+    below *= tiles[i];
   }
 }
 

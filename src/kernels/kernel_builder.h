@@ -71,6 +71,9 @@ struct TileCoord {
                 const std::vector<size_t>& axes) const;  // of tiles along them
   // Goes to the tile of that number along the axes, the last axis fastest.
   void place(const LoopNest& nest, const std::vector<size_t>& axes, const Index& number);
+  // The same of so many tiles along each of the axes, which need not be all of an axis.
+  void place(const std::vector<size_t>& axes, const std::vector<int64_t>& tiles,
+             const Index& number);
   Index first(const Affine& coordinate) const;  // its value at the origin
   // Of the blocks of k from begin to end along axis k, taken `turns` at a time, those with terms at
   // which none of the constraints is below 0; none where the first is not before the last.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 #include "archive/archive.h"
+#include "base/casts.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "runtime/compile.h"
@@ -49,6 +50,10 @@ Status TuningSession::measure_best(const Budget& until, size_t least) {
     return std::pair(!one.finalist, one.verdict.median_us);
   });
   return ok();
+}
+
+double TuningSession::finalists_seconds() const {
+  return as_double(std::min(candidates_.size(), kFinalists)) * costs().judgement();
 }
 
 Status TuningSession::prove_best(const Slice& slice) {

@@ -41,15 +41,16 @@
 namespace warploom::search {
 namespace {
 constexpr double kPlanningShare = 0.3;
-// Of the budget at most, for what comes behind the search; and all of it together.
-constexpr double kDeliveryShare = 0.3;
+// Of the budget at most, for what comes behind the search; and all of it together. A bundle that
+// takes longer to build is written and not built: candidates are worth more.
+constexpr double kDeliveryShare = 0.15;
 constexpr double kLeastDelivery = 0.3;  // seconds, for writing a bundle
 constexpr double kWholeShare = 0.2;
-constexpr double kFinalsShare = 0.25;
+constexpr double kFinalsShare = 0.15;
 constexpr double kReserveShare = 0.6;
 constexpr double kLeastReserve = 0.2;  // seconds
-// Of the time that is left, what judging the plan of fallbacks aims at.
-constexpr double kFallbacksShare = 0.2;
+// Of the time that is left, what judging a first plan aims at.
+constexpr double kFirstPlanShare = 0.2;
 constexpr double kLeastSlice = 0.5;  // seconds
 constexpr double kSlices = 8;        // of the time that is left
 constexpr double kTries = 2;         // judgements that a slice has room for
@@ -212,6 +213,9 @@ Error GraphSearch::with_place(Error error, const RegionSearch& one) const {
 Status GraphSearch::search() {
   if (whole_.setup.engine == Engine::cuda) WARPLOOM_CHECK(begin_early());
   WARPLOOM_CHECK(search_first());
+  // On a GPU its process is ready by now.
+  const bool wants_first_plan = !is_trivial_ && evaluators_ && !proven_ && !has_tried_first_plan_;
+  if (wants_first_plan && !options_.is_interrupted()) WARPLOOM_CHECK(prove_first_plan());
   WARPLOOM_CHECK(search_on());
   return finish();
 }
@@ -242,9 +246,13 @@ void GraphSearch::wake_evaluators() {
     left -= bytes;
     return true;
   };
-  if (takes_room(whole_)) judge_->begin(kReadyShare * options_.budget_seconds);
-  for (size_t i = 0; i < std::min(order_.size(), kMostAwake); ++i)
-    if (takes_room(order_[i]->task)) order_[i]->session->wake();
+  has_room_for_all_ = takes_room(whole_);
+  if (has_room_for_all_) judge_->begin(kReadyShare * options_.budget_seconds);
+  for (size_t i = 0; i < std::min(order_.size(), kMostAwake); ++i) {
+    const bool has_room = takes_room(order_[i]->task);
+    has_room_for_all_ &= has_room;
+    if (has_room) order_[i]->session->wake();
+  }
 }
 
 // Something right for each, in turns while there is time: what the last rounds want is kept back
@@ -255,7 +263,7 @@ Status GraphSearch::search_first() {
   for (std::erase_if(left, is_done); !left.empty(); std::erase_if(left, is_done)) {
     for (size_t i = 0; i < left.size(); ++i) {
       const size_t others = left.size() - i;
-      if (is_first_too_long(others)) WARPLOOM_CHECK(take_fallbacks());
+      if (is_first_too_long(others)) WARPLOOM_CHECK(prove_first_plan());
       const Budget all = for_first();
       if (all.is_over() || options_.is_interrupted()) return ok();
       // The next one's first compiler runs beside this one's evaluator.
@@ -275,7 +283,7 @@ Budget GraphSearch::for_first() const {
 
 // Whether the first candidates of so many others would leave no time for anything else.
 bool GraphSearch::is_first_too_long(size_t others) const {
-  if (is_trivial_ || proven_ || has_tried_fallbacks_) return false;
+  if (is_trivial_ || proven_ || has_tried_first_plan_) return false;
   double seconds = 0;
   double count = 0;
   for (const RegionSearch* one : order_) {
@@ -287,9 +295,9 @@ bool GraphSearch::is_first_too_long(size_t others) const {
 }
 
 // An answer before all: the plan of what is right so far and else of fallbacks, judged whole.
-Status GraphSearch::take_fallbacks() {
-  has_tried_fallbacks_ = true;
-  rest_all();
+Status GraphSearch::prove_first_plan() {
+  has_tried_first_plan_ = true;
+  if (!has_room_for_all_) rest_all();
   // Families are asked for many configs, and one is built: of several regions at once.
   graph::parallel_for(std::ssize(order_), 0, [&](int64_t i) {
     TuningSession& session = *order_[i]->session;
@@ -298,8 +306,8 @@ Status GraphSearch::take_fallbacks() {
   if (budget_.is_over()) return take_winners();
   Outcome out;
   if (!join(out)) return take_winners();  // then there is no such plan
-  say("judging the plan of fallbacks whole");
-  const Budget soft = budget_.part(kFallbacksShare * budget_.left());
+  say("judging a first plan whole");
+  const Budget soft = budget_.part(kFirstPlanShare * budget_.left());
   const Result<verify::Verdict> verdict = judge_list(out.list, soft);
   if (verdict) {
     take_whole(out, *verdict);
@@ -393,7 +401,7 @@ Status GraphSearch::finish() {
     if (!done && !options_.is_interrupted())
       return fail(with_place(session.failure(done.error()), *order_[i]));
   }
-  rest_all();
+  if (!has_room_for_all_) rest_all();
   return ok();
 }
 
@@ -440,8 +448,10 @@ double GraphSearch::whole_reserve() const {
 
 double GraphSearch::reserve() const {
   double finals = 0;
-  for (const RegionSearch* one : order_)
-    finals += is_trivial_ ? one->session->costs().finals() : one->session->costs().finalists();
+  for (const RegionSearch* one : order_) {
+    const TuningSession& session = *one->session;
+    finals += is_trivial_ ? session.costs().finals() : session.finalists_seconds();
+  }
   const double most = (is_trivial_ ? kReserveShare : kFinalsShare) * options_.budget_seconds;
   finals = std::min(std::max(finals, kLeastReserve), most);
   const double wanted = delivery_reserve() + whole_reserve() + finals;

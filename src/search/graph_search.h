@@ -2,16 +2,17 @@
 // their results are one plan.
 //
 //   plan      regions, a task each
-//   first     something right for every region; where that would take too long, the plan of all
-//             fallbacks is judged whole instead, so that there is an answer
+//   first     something right for every region; then, on a GPU, the plan of these is judged whole,
+//             so that there is an answer. Where the former would take too long, fallbacks stand in
 //   rounds    slices of time for the region that can gain most (shares.h), until the time is needed
 //             for what comes last, or nothing is left to gain anywhere
 //   finish    each region's best is measured beside its reference; one that is the whole model is
 //             judged whole as well
 //   whole     the plan is judged as a whole. Where it is wrong, the region whose error is nearest
 //             to its bound takes a more exact candidate, and the next plan is judged, until one is
-//             right; at last the fallbacks everywhere. Then regions are judged whole alone, as far
-//             as the time allows: the archive answers with what was
+//             right; at last the fallbacks everywhere. While there is time left, rounds go on from
+//             there. Then regions are judged whole alone, as far as the time allows: the archive
+//             answers with what was
 #pragma once
 #include <cstddef>
 #include <future>
@@ -75,7 +76,7 @@ class GraphSearch {
   Status search_first();
   Budget for_first() const;
   bool is_first_too_long(size_t others) const;
-  Status take_fallbacks();
+  Status prove_first_plan();
   Status take_winners();
   Status slice(RegionSearch& one, const Slice& slice);
   Status search_on();
@@ -101,6 +102,9 @@ class GraphSearch {
   void compile_as_one(const LaunchList& list) const;
   Result<verify::Verdict> judge_list(const LaunchList& list, const Budget& soft);
   Result<Outcome> whole(const graph::Graph& given);
+  Result<Outcome> judged_whole();
+  double expected_us() const;
+  bool has_time_for_more() const;
   bool is_proven(const Outcome& out) const;
   Status judge_whole(Outcome& out);
   Status without_whole(const Outcome& out) const;
@@ -123,7 +127,8 @@ class GraphSearch {
   std::vector<RegionSearch*> order_;                     // the heaviest first
   std::vector<RegionSearch*> awake_;                     // with an evaluator, the latest last
   std::optional<PlanJudge> judge_;                       // of several regions
-  std::optional<Outcome> proven_;                        // a plan with fallbacks that is right
-  bool has_tried_fallbacks_ = false;
+  std::optional<Outcome> proven_;                        // a plan that is right
+  bool has_tried_first_plan_ = false;
+  bool has_room_for_all_ = false;  // evaluators of the heaviest regions and of the whole at once
 };
 }  // namespace warploom::search

@@ -133,6 +133,37 @@ Result<verify::Verdict> GraphSearch::judge_list(const LaunchList& list, const Bu
 // What is right as a whole; where that cannot be shown in time, what is right in parts, which the
 // outcome says.
 Result<Outcome> GraphSearch::whole(const graph::Graph& given) {
+  constexpr double kGain = 0.995;  // of the time: what a plan must gain to be judged again
+  WARPLOOM_TRY(Outcome out, judged_whole());
+  while (out.proven && has_time_for_more()) {
+    proven_ = out;
+    const double before = expected_us();
+    WARPLOOM_CHECK(search_on());
+    if (expected_us() > kGain * before || options_.is_interrupted()) break;
+    WARPLOOM_CHECK(finish());
+    WARPLOOM_TRY(out, judged_whole());
+  }
+  prove_regions();
+  name_regions(out, given);
+  return out;
+}
+
+// What the regions' best take together.
+double GraphSearch::expected_us() const {
+  double us = 0;
+  for (const RegionSearch* one : order_)
+    us += one->times * one->session->best_us();
+  return us;
+}
+
+// What was kept back for the last rounds may be more than these took.
+bool GraphSearch::has_time_for_more() const {
+  constexpr double kLeast = 1;  // seconds
+  const bool goes_on = !is_trivial_ && has_room_for_all_ && !options_.is_interrupted();
+  return goes_on && budget_.less(reserve()).left() > kLeast;
+}
+
+Result<Outcome> GraphSearch::judged_whole() {
   Outcome out;
   Status joined = join(out);
   const bool is_new = joined && !is_trivial_ && !is_proven(out);
@@ -144,12 +175,10 @@ Result<Outcome> GraphSearch::whole(const graph::Graph& given) {
     joined = ok();
   }
   WARPLOOM_CHECK(joined);
-  prove_regions();
-  name_regions(out, given);
   return out;
 }
 
-// Whether it is the plan with fallbacks, which was judged.
+// Whether it is the plan that was judged right.
 bool GraphSearch::is_proven(const Outcome& out) const {
   return proven_ && proven_->plan.configs == out.plan.configs;
 }

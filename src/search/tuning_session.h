@@ -102,6 +102,9 @@ class TuningSession {
 
   const Costs& costs() const { return measurer_.costs(); }
 
+  // What measuring the fastest few again will take: of those that there are.
+  double finalists_seconds() const;
+
   const std::string& phase() const { return phase_; }
 
   // Of the candidate that the outcome is: see strain_of().

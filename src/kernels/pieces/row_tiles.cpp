@@ -57,7 +57,12 @@ void RowTiles::go_to_rows(const Index& group) {
 }
 
 void RowTiles::go_to_tile(const Index& number) {
-  at_.place(rows.nest, rows.row, number);
+  std::vector<int64_t> tiles;  // of the CTA's part
+  for (const size_t axis : rows.row) {
+    tiles.push_back(tile_count(axis));
+    at_.origin[axis] = 0;
+  }
+  at_.place(rows.row, tiles, number);
   const size_t last = last_axis();
   if (shares_rows()) at_.origin[last] = start_[last] + at_.origin[last];
 }

@@ -95,6 +95,33 @@ std::pair<int64_t, int64_t> LoopNest::range(const Affine& coordinate) const {
   return range_of(coordinate, axes);
 }
 
+bool LoopNest::repeats_reductions(int64_t terms) const {
+  const auto is_long = [&](const Expr& value) {
+    int64_t count = 1;
+    for (const size_t axis : value.axes)
+      count *= axes[axis];
+    return value.kind == Kind::reduce && count > terms;
+  };
+  // By value: the axes of the loops that it is computed in, and whether it is in any.
+  std::vector<std::vector<bool>> loops(values.size(), std::vector<bool>(axes.size()));
+  for (const Output& output : outputs)
+    for (size_t axis = 0; axis < axes.size(); ++axis)
+      if (output.place.uses(axis)) loops[as_size(output.value)][axis] = true;
+  for (size_t v = values.size(); v-- > 0;) {
+    const Expr& value = values[v];
+    std::vector<bool> within = loops[v];
+    for (size_t axis = 0; axis < axes.size() && is_long(value); ++axis)
+      if (within[axis] && !value.varies[axis]) return true;
+    if (value.kind == Kind::reduce)
+      for (const size_t axis : value.axes)
+        within[axis] = true;
+    for (const int operand : value.operands)
+      for (size_t axis = 0; axis < axes.size(); ++axis)
+        loops[as_size(operand)][axis] = loops[as_size(operand)][axis] || within[axis];
+  }
+  return false;
+}
+
 bool LoopNest::bypasses_l1(const Access& load, int64_t l2_bytes) const {
   constexpr int64_t kHardlyWrites = 16;  // bytes read for each one written
   const auto bytes = [](const Access& access) {

@@ -138,6 +138,10 @@ struct LoopNest {
   // Whether a value is an integer that floats need not hold: an operand of integer arithmetic.
   bool is_integer_value(int value) const;
   bool has_integers() const;  // whether some value is computed on integers of 64 bits
+  // Whether loops over the elements of an output would make a reduction of more than so many terms
+  // again and again: what reads it is computed along an axis that the reduction does not vary
+  // along, as a difference to a row's mean is.
+  bool repeats_reductions(int64_t terms) const;
   // Whether a load should bypass the L1 cache of a GPU: its elements are used once, and the nest
   // hardly writes, or all that it moves fits in the L2. Beside as many writes DRAM serves loads
   // through the L1 faster, by 5 % (measured: docs/performance.md).

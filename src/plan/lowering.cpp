@@ -10,6 +10,7 @@
 #include "graph/common_subexpressions.h"
 #include "graph/graph.h"
 #include "graph/track.h"
+#include "kernels/config/configs.h"
 #include "kernels/family.h"
 #include "loopnest/loop_nest.h"
 #include "plan/fusion.h"
@@ -20,6 +21,11 @@
 namespace warploom::plan {
 using graph::Graph;
 using target::Capabilities;
+
+namespace {
+// Of a reduction that is cheaper made again than kept.
+constexpr int64_t kFewTerms = 16;
+}  // namespace
 
 Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities) {
   WARPLOOM_TRY(Graph graph, graph::merge_common(std::move(given)));
@@ -39,10 +45,20 @@ Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities) {
 
 Result<Partition> regions_of(const Graph& graph, Track track, const Capabilities& capabilities,
                              const Limits& limits, const std::set<std::string>& constants) {
-  const auto rank = [&](const Graph& region) -> std::optional<int> {
+  // On a GPU loops compute what an element needs by themselves: reductions that others need as well
+  // are for families that keep them.
+  const auto repeats = [&](const kernels::Region& region) {
+    const auto& nests = region.nests();
+    return capabilities.gpu && nests.size() == 1 && nests[0].repeats_reductions(kFewTerms);
+  };
+  const auto rank = [&](const Graph& graph_of_region) -> std::optional<int> {
+    const kernels::Region region{graph_of_region, track};
     std::optional<int> best;
-    for (const auto& family : kernels::families_for({region, track}, capabilities))
+    for (const auto& family : kernels::families_for(region, capabilities)) {
+      const bool is_loops = &family->type() == &kernels::DirectConfig::type();
+      if (is_loops && repeats(region)) continue;
       best = std::min(best.value_or(kLastRank), as_int(family->suit()));
+    }
     return best;
   };
   WARPLOOM_TRY(Partition made, partition(graph, rank, limits, constants));

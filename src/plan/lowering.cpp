@@ -37,6 +37,24 @@ Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities) {
   return graph::split_scans(std::move(graph), capabilities.num_sms);
 }
 
+namespace {
+// What a region's only loop nest does; nothing of those that take several.
+std::optional<LoopWork> work_of_loops(const Graph& region, Track track) {
+  const kernels::Region with{region, track};
+  const auto& nests = with.nests();
+  if (nests.size() != 1) return std::nullopt;
+  LoopWork work;
+  work.values = as_int(nests[0].values.size());
+  const auto count = [&](const loopnest::Access& access) {
+    if (access.tensor != graph::kAbsent)
+      work.bytes += as_double(graph::byte_count(region.tensor(access.tensor)));
+  };
+  std::ranges::for_each(nests[0].loads, count);
+  std::ranges::for_each(nests[0].outputs, count, &loopnest::LoopNest::Output::place);
+  return work;
+}
+}  // namespace
+
 Result<Partition> regions_of(const Graph& graph, Track track, const Capabilities& capabilities,
                              const Limits& limits, const std::set<std::string>& constants) {
   const auto rank = [&](const Graph& region) -> std::optional<int> {
@@ -45,7 +63,8 @@ Result<Partition> regions_of(const Graph& graph, Track track, const Capabilities
       best = std::min(best.value_or(kLastRank), as_int(family->suit()));
     return best;
   };
-  WARPLOOM_TRY(Partition made, partition(graph, rank, limits, constants));
+  const auto work = [&](const Graph& region) { return work_of_loops(region, track); };
+  WARPLOOM_TRY(Partition made, partition(graph, rank, limits, constants, work));
   WARPLOOM_CHECK(check_constants(graph, constants));
   mark_constants(made, graph, constants);
   return made;

@@ -36,7 +36,7 @@ class GraphReader {
  private:
   using MaybeValue = std::optional<int>;
 
-  // Where an output of that shape is written, at these indices of axes of these sizes.
+  // Where an output of that shape is written, at these indices of an output of these sizes.
   std::optional<Coordinates> written_at(const graph::Shape& shape, const Coordinates& indices,
                                         const graph::Shape& sizes);
 

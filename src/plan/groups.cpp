@@ -52,21 +52,13 @@ bool Groups::is_multiplied(int root, const Nodes& nodes) const {
 }
 
 Groups::Nodes Groups::readers_of(int root) const {
-  Nodes readers = users_of(stored(root));
-  for (const int group : holders_.at(root))
-    readers.erase(group);
+  Nodes readers;
+  const auto uses = uses_.find(stored(root));
+  if (uses == uses_.end()) return readers;
+  for (const int n : uses->second)
+    for (const int group : holders_.at(n))
+      if (!holders_.at(root).contains(group)) readers.insert(group);
   return readers;
-}
-
-Groups::Nodes Groups::users_of(TensorId id) const {
-  Nodes users;
-  const auto uses = uses_.find(id);
-  if (uses == uses_.end()) return users;
-  for (const int n : uses->second) {
-    const Nodes& groups = holders_.at(n);
-    users.insert(groups.begin(), groups.end());
-  }
-  return users;
 }
 
 std::optional<int> Groups::only_reader_of(int root) const {

@@ -42,8 +42,6 @@ class Groups {
   bool is_multiplied(int root, const Nodes& nodes) const;
   // The groups that read what `root` stores. Whoever computes it again does not read it.
   Nodes readers_of(int root) const;
-  // The groups with a node that reads a tensor, whoever makes it.
-  Nodes users_of(graph::TensorId id) const;
   // The only group that does, if one alone does. Many readers cost no more than two.
   std::optional<int> only_reader_of(int root) const;
   // The roots of what `into` reads.

@@ -16,6 +16,7 @@
 
 namespace warploom::plan {
 namespace {
+using graph::OpClass;
 using graph::TensorId;
 
 // No further apart in the order are the two that are joined: ways between them are looked for
@@ -24,6 +25,8 @@ constexpr size_t kFarthest = 256;
 // Of all that the two move, what they share is so large a part at the least: less is saved than
 // another form of the loops may cost.
 constexpr int64_t kLeastShare = 64;
+// So many of those that share most with a part are asked about.
+constexpr size_t kMostAsked = 8;
 }  // namespace
 
 Joins::Joins(const graph::Graph& graph, const Groups& groups, const Groups::Nodes& alone,
@@ -32,7 +35,8 @@ Joins::Joins(const graph::Graph& graph, const Groups& groups, const Groups::Node
       groups_(groups),
       alone_(alone),
       place_(graph.nodes.size(), 0),
-      maker_(graph.tensors.size(), -1) {
+      maker_(graph.tensors.size(), -1),
+      users_(graph.tensors.size()) {
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     const graph::Tensor& tensor = graph.tensors[t];
     if (tensor.constant || constants.contains(tensor.name))
@@ -40,7 +44,11 @@ Joins::Joins(const graph::Graph& graph, const Groups& groups, const Groups::Node
   }
   for (const auto& [root, nodes] : groups.all()) {
     Part part{{root}, nodes, {groups.stored(root)}, inputs_of(graph, nodes)};
+    part.multiplies = groups.some_node_is(nodes, OpClass::contraction) ||
+                      groups.some_node_is(nodes, OpClass::convolution);
     maker_[as_size(part.stored[0])] = root;
+    for (const TensorId id : part.read)
+      users_[as_size(id)].push_back(root);
     if (is_prepared(part)) prepared_.insert(part.stored[0]);
     order_.push_back(std::move(part));
   }
@@ -77,14 +85,9 @@ std::vector<Joins::Candidate> Joins::candidates(size_t first) const {
   if (stays(part)) return {};
   std::map<size_t, int64_t> shared;  // bytes, by place
   const auto share = [&](const std::vector<TensorId>& tensors) {
-    for (const TensorId id : tensors) {
-      std::set<size_t> places;
-      for (const int user : groups_.users_of(id))
-        places.insert(place_[as_size(user)]);
-      for (const size_t place : places)
-        if (place > first && place - first <= kFarthest)
-          shared[place] += graph::byte_count(graph_.tensor(id));
-    }
+    for (const TensorId id : tensors)
+      for (const size_t place : next_users(id, first))
+        shared[place] += graph::byte_count(graph_.tensor(id));
   };
   share(part.stored);
   share(part.read);
@@ -94,11 +97,27 @@ std::vector<Joins::Candidate> Joins::candidates(size_t first) const {
     const Part& other = order_[place];
     const int64_t all = own + bytes_of(other.stored) + bytes_of(other.read);
     const bool matters = bytes * kLeastShare >= all;
-    if (matters && !stays(other) && is_prepared(part) == is_prepared(other))
+    // No family computes two products in one loop nest.
+    const bool one_product = !part.multiplies || !other.multiplies;
+    if (matters && one_product && !stays(other) && is_prepared(part) == is_prepared(other))
       found.push_back({place, bytes});
   }
   std::ranges::stable_sort(found, std::greater{}, &Candidate::shared);
+  found.resize(std::min(found.size(), kMostAsked));
   return found;
+}
+
+// Of those behind a place that read a tensor the next few.
+std::set<size_t> Joins::next_users(TensorId id, size_t first) const {
+  const auto& users = users_[as_size(id)];
+  std::set<size_t> places;
+  auto user = std::ranges::upper_bound(users, *order_[first].roots.begin());
+  for (; user != users.end() && places.size() < kMostAsked; ++user) {
+    const size_t place = place_[as_size(*user)];
+    if (place > first && place - first <= kFarthest) places.insert(place);
+    if (place > first + kFarthest) break;
+  }
+  return places;
 }
 
 // Of the parts between two places, those that depend on the first, by their distance from it.
@@ -130,6 +149,7 @@ std::optional<size_t> Joins::place_of(TensorId id) const {
 // What it stores is what others read, and outputs of the graph.
 Part Joins::joined(const Part& a, const Part& b) const {
   Part both{a.roots, a.nodes, {}, {}};
+  both.multiplies = a.multiplies || b.multiplies;
   both.roots.insert(b.roots.begin(), b.roots.end());
   both.nodes.insert(b.nodes.begin(), b.nodes.end());
   both.read = inputs_of(graph_, both.nodes);

@@ -31,6 +31,7 @@ struct Part {
   Groups::Nodes nodes;
   std::vector<graph::TensorId> stored;  // the largest first
   std::vector<graph::TensorId> read;
+  bool multiplies = false;  // whether there is a product in it
 };
 
 class Joins {
@@ -57,6 +58,7 @@ class Joins {
 
   bool join_at(size_t first, const Gain& gains);
   std::vector<Candidate> candidates(size_t first) const;
+  std::set<size_t> next_users(graph::TensorId id, size_t first) const;
   std::vector<bool> reached_between(size_t first, size_t second) const;
   bool reads_any(const Part& part, size_t first, const std::vector<bool>& reached) const;
   std::optional<size_t> place_of(graph::TensorId id) const;
@@ -71,7 +73,8 @@ class Joins {
   Groups::Nodes alone_;
   std::set<graph::TensorId> prepared_;  // tensors that are the same in every call
   std::vector<Part> order_;
-  std::vector<size_t> place_;  // in order_, by root
-  std::vector<int> maker_;     // the root that stores a tensor, by tensor; or -1
+  std::vector<size_t> place_;            // in order_, by root
+  std::vector<int> maker_;               // the root that stores a tensor, by tensor; or -1
+  std::vector<std::vector<int>> users_;  // the roots of those that read a tensor, ascending
 };
 }  // namespace warploom::plan

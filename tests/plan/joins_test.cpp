@@ -179,12 +179,12 @@ TEST(Joins, LittleInCommonJoinsNothing) {
   EXPECT_EQ(stored(planned(*b.finish())), (Counts{1, 1}));
 }
 
-TEST(Joins, EqualRegionsOfSeveralResultsAreEqual) {
+// A transformer's layers: each product stores the sum with the residual and the norm of it.
+TEST(Joins, EqualLayersAreEqualRegions) {
   graph::Builder b("layers");
   TensorId h = b.input("x", Dtype::f32, {64, 96});
-  for (int layer = 0; layer < 3; ++layer) {
+  for (int layer = 0; layer < 4; ++layer) {
     const std::string number = std::to_string(layer);
-    h = b.add(OpKind::Add, {h, b.input("r" + number, Dtype::f32, {64, 96})});
     const TensorId w = b.input("w" + number, Dtype::f32, {96, 96});
     h = b.add(OpKind::Add, {h, b.add(OpKind::MatMul, {norm(b, h, 96), w})});
   }
@@ -192,7 +192,7 @@ TEST(Joins, EqualRegionsOfSeveralResultsAreEqual) {
   std::map<std::string, int> times;
   for (const Region& region : planned(*b.finish()).regions)
     if (region.graph.outputs.size() == 2) ++times[region.identity];
-  ASSERT_EQ(times.size(), 1u) << graph::to_text(parts.regions[0].graph);
+  ASSERT_EQ(times.size(), 1u);
   EXPECT_EQ(times.begin()->second, 3);
 }
 }  // namespace

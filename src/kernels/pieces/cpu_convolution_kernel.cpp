@@ -195,7 +195,7 @@ class ConvolutionKernel {
       beside_[load] = load_beside(draft_, c_, name, access, here_, axes, rows);
     }
     for (size_t i = 0; i < of_.nest.outputs.size(); ++i)
-      store(of_.nest.outputs[i], i == 0 ? "" : fmt::format("{}", i), axes);
+      store(of_.nest.outputs[i], i == 0 ? "" : fmt::format("_{}", i + 1), axes);
   }
 
   // An output, its tensors' names ending in a number; `axes`: of the pixels, then the column.

@@ -166,7 +166,7 @@ void store(KernelBuilder& draft, const Contraction& c, TensorId acc, const TileC
   for (size_t i = 0; i < c.nest.outputs.size(); ++i) {
     const LoopNest::Output& output = c.nest.outputs[i];
     const Access& place = output.place;
-    const std::string number = i == 0 ? "" : fmt::format("{}", i);
+    const std::string number = i == 0 ? "" : fmt::format("_{}", i + 1);
     const TensorId result = behind.result(output, "result" + number);
     const Tile destination = TensorTile(draft, "C" + number, c.nest, place, axes, true).at(tile);
     const bool is_staged = staging >= 0 && i == 0;

@@ -180,6 +180,18 @@ TEST(SeveralResults, OfElementsAgreeWithFp64) {
   }
 }
 
+// A number, and what stretches it: every tile of the loops would store the number again.
+TEST(SeveralResults, OfWhichOneIsStretchedAreRefusedByLoops) {
+  graph::Builder b("stretched");
+  const TensorId x = b.add(OpKind::Tanh, {b.input("x", Dtype::f32, {70, 1})});
+  b.output(b.add(OpKind::Add, {x, b.input("r", Dtype::f32, {70, 96})}));
+  b.output(x);
+  const graph::Graph graph = *graph::decompose(*b.finish());
+  EXPECT_EQ(nests_of(graph).size(), 1u);
+  for (const std::string target : {"cpu", "sm_90a"})
+    EXPECT_EQ(families_of(graph, target), Names{}) << target;
+}
+
 // Each is a kernel's nest, with values of its own.
 TEST(SeveralResults, ThatShareNothingAreNestsOfTheirOwn) {
   graph::Builder b("apart");

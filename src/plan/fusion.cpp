@@ -380,7 +380,7 @@ class Fuser {
 
   // Parts of what a node makes, or of an input, that lie in one piece of its memory, as the steps
   // of a sequence do: where there are many, they are left where they are, and what reads them is
-  // the same for each.
+  // the same for each. So are the parts that all of a product is (graph/stack_products.h).
   void find_places(const std::set<std::string>& constants) {
     std::map<TensorId, std::map<int, int64_t>> parts;  // bytes, by nodes, by what they are of
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -392,7 +392,35 @@ class Fuser {
       if (const auto begin = begin_of_part(graph_, node)) parts[of][as_int(n)] = *begin;
     }
     for (const auto& [of, nodes] : parts)
-      if (nodes.size() >= kManyParts) places_.insert(nodes.begin(), nodes.end());
+      if (nodes.size() >= kManyParts || are_all_of_a_product(of, nodes))
+        places_.insert(nodes.begin(), nodes.end());
+  }
+
+  // Whether parts of equal size are all that is read of what a product makes, and nobody reads
+  // more.
+  bool are_all_of_a_product(TensorId of, const std::map<int, int64_t>& parts) const {
+    int64_t bytes = 0;
+    for (const auto& [n, begin] : parts)
+      bytes += graph::byte_count(graph_.tensor(groups_.stored(n)));
+    const bool whole = bytes == graph::byte_count(graph_.tensor(of));
+    const bool read_apart = graph_.consumers(of).size() == parts.size();
+    return whole && read_apart && parts.size() > 1 && !contains(graph_.outputs, of) &&
+           is_made_by_product(of);
+  }
+
+  // Whether a product makes a tensor, or what follows one of it.
+  bool is_made_by_product(TensorId id) const {
+    const int maker = graph_.producer(id);
+    if (maker < 0) return false;
+    const Node& node = graph_.nodes[as_size(maker)];
+    switch (graph::class_of(node.op)) {
+      case OpClass::contraction: return true;
+      case OpClass::pointwise:
+      case OpClass::view:
+      case OpClass::movement:
+        return node.op != OpKind::Concat && is_made_by_product(node.inputs[0]);
+      default: return false;
+    }
   }
 
   // Many tensors joined, each in one piece; and what such are joined to.

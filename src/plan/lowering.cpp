@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "graph/common_subexpressions.h"
 #include "graph/graph.h"
+#include "graph/stack_products.h"
 #include "graph/track.h"
 #include "kernels/family.h"
 #include "loopnest/loop_nest.h"
@@ -25,6 +26,10 @@ Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities) {
   WARPLOOM_TRY(Graph graph, graph::merge_common(std::move(given)));
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
   WARPLOOM_TRY(graph, graph::merge_common(std::move(graph)));
+  // Families of sm_80 take a product's second axis of columns for a convolution's pixels.
+  if (!capabilities.gpu || capabilities.has_wgmma) {
+    WARPLOOM_TRY(graph, graph::stack_products(std::move(graph)));
+  }
   if (capabilities.gpu) {
     WARPLOOM_TRY(graph, graph::pad_rows_to_sectors(std::move(graph)));
   }

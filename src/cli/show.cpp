@@ -135,7 +135,7 @@ Answer show_regions(const Flags& flags, const Shown& shown) {
     json row;
     row["number"] = regions.size() + 1;
     row["name"] = region.graph.name;
-    row["output"] = stored;
+    row["output"] = listed(region.stored());
     const auto offset = shown.partition.offsets.find(stored);
     std::string memory = region.alias ? shown.partition.storage.at(stored) : "";
     if (region.alias && offset != shown.partition.offsets.end())

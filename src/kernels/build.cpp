@@ -172,7 +172,8 @@ Work work_of(const Region& region) {
     const auto terms = as_double(graph::terms_of(graph, node));
     work.flops += 2.0 * elements[at(node.outputs[0])] * terms;
   }
-  if (const auto c = contraction_of(region.nests(), true)) work.flops *= part_within(*c);
+  if (const auto c = contraction_of(region.nests(), true, Results::several))
+    work.flops *= part_within(*c);
   return work;
 }
 }  // namespace warploom::kernels

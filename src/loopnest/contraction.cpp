@@ -18,13 +18,16 @@ void add_row(Contraction& c) {
   const size_t row = c.nest.axes.size();
   c.m = {row};
   c.nest.axes.push_back(1);
-  Access& out = c.nest.outputs[0].place;
+  std::vector<Access*> with_row = {&c.nest.loads[c.a]};
+  for (LoopNest::Output& output : c.nest.outputs) {
+    with_row.push_back(&output.place);
+    for (Affine& dim : output.place.at)
+      dim.steps.push_back(0);
+  }
   for (Access& load : c.nest.loads)
     for (Affine& dim : load.at)
       dim.steps.push_back(0);
-  for (Affine& dim : out.at)
-    dim.steps.push_back(0);
-  for (Access* const access : {&c.nest.loads[c.a], &out}) {
+  for (Access* const access : with_row) {
     access->shape.insert(access->shape.begin(), 1);
     access->strides.insert(access->strides.begin(), 0);
     access->at.insert(access->at.begin(), along(row, row + 1));
@@ -58,7 +61,8 @@ void multiply_behind(Contraction& c, std::vector<int> factors, double number) {
   auto& values = c.nest.values;
   for (size_t v = c.sum + 1; v < values.size(); ++v)
     std::ranges::for_each(values[v].operands, move);
-  move(c.nest.outputs[0].value);
+  for (LoopNest::Output& output : c.nest.outputs)
+    move(output.value);
   for (size_t& r : c.reductions)
     r += behind.size();
   const auto after_sum = values.begin() + sum + 1;
@@ -71,8 +75,8 @@ std::optional<Affine> choice_of(const LoopNest& nest, const Expr& value, size_t 
   return chooses ? constraint_of(nest, value.operands[0], i == 1) : std::nullopt;
 }
 
-// Where the output needs the sum: everywhere, unless all ways to it go through choices by place,
-// before rows are reduced.
+// Where outputs need the sum: everywhere, unless all ways to each of them go through choices by the
+// same places, before rows are reduced.
 std::vector<Affine> domain_constraints_of(const Contraction& c) {
   using Constraints = std::vector<Affine>;
   const LoopNest& n = c.nest;
@@ -89,7 +93,12 @@ std::vector<Affine> domain_constraints_of(const Contraction& c) {
       needs[v] = !needs[v] || needs[v] == own ? own : Constraints{};
     }
   }
-  return needs[as_size(n.outputs[0].value)].value_or(Constraints{});
+  const auto of = [&](const LoopNest::Output& output) {
+    return needs[as_size(output.value)].value_or(Constraints{});
+  };
+  const auto first = of(n.outputs[0]);
+  const auto agrees = [&](const LoopNest::Output& output) { return of(output) == first; };
+  return std::ranges::all_of(n.outputs, agrees) ? first : Constraints{};
 }
 
 // Finds a contraction step by step; a step is false where the nest is none.
@@ -97,8 +106,9 @@ class Finder {
  public:
   explicit Finder(const LoopNest& nest) { c_.nest = nest; }
 
-  std::optional<Contraction> find(bool any) {
-    if (n_.outputs.size() != 1 || n_.scan() || n_.has_integers()) return std::nullopt;
+  std::optional<Contraction> find(bool any, Results results) {
+    if (n_.outputs.size() > 1 && results == Results::one) return std::nullopt;
+    if (n_.scan() || n_.has_integers()) return std::nullopt;
     if (!find_reductions()) return std::nullopt;
     TermFactors factors(n_, n_.values[c_.sum].axes);
     if (!factors.take(n_.values[c_.sum].operands[0])) return std::nullopt;
@@ -109,6 +119,7 @@ class Finder {
     c_.a = factors.loads[0];
     c_.b = factors.loads[1];
     if (!find_column() || !find_axes() || varies_along_k_behind_sum()) return std::nullopt;
+    if (!stores_results()) return std::nullopt;
     if (c_.k.size() > 1 && !factors.triangular.empty()) return std::nullopt;
     if (c_.m.empty()) add_row(c_);
     choose_row();
@@ -201,6 +212,19 @@ class Finder {
     return false;
   }
 
+  // Of several results each is one of every tile: it has all axes, but for columns that are
+  // reduced.
+  bool stores_results() const {
+    if (n_.outputs.size() == 1) return true;
+    const bool reduces = !c_.reductions.empty();
+    return std::ranges::all_of(n_.outputs, [&](const LoopNest::Output& output) {
+      for (const auto* const axes : {&c_.batch, &c_.m, &c_.n})
+        for (const size_t axis : *axes)
+          if (!output.place.uses(axis) && !(reduces && axis == *column_)) return false;
+      return true;
+    });
+  }
+
   void choose_row() {
     std::erase(c_.n, *column_);
     c_.n.push_back(*column_);
@@ -233,8 +257,8 @@ class Finder {
 };
 }  // namespace
 
-std::optional<Contraction> contraction_of(const LoopNest& nest, bool any) {
-  return Finder(nest).find(any);
+std::optional<Contraction> contraction_of(const LoopNest& nest, bool any, Results results) {
+  return Finder(nest).find(any, results);
 }
 
 double part_within(const Contraction& c) {

@@ -65,13 +65,18 @@ struct Contraction {
   const Access& access_b() const { return nest.loads[b]; }
 };
 
+// What may be stored of a contraction: a result, or several (the sum and what an activation makes
+// of it), each along all axes but those of k; and, where rows are reduced, the column.
+enum class Results : uint8_t { one, several };
+
 // Nothing where the nest is no contraction; with `any` also one that is scaled by blocks, or has
 // reductions behind its sum.
-std::optional<Contraction> contraction_of(const LoopNest& nest, bool any = false);
+std::optional<Contraction> contraction_of(const LoopNest& nest, bool any = false,
+                                          Results results = Results::one);
 
 inline std::optional<Contraction> contraction_of(const std::vector<LoopNest>& nests,
-                                                 bool any = false) {
-  return nests.size() == 1 ? contraction_of(nests[0], any) : std::nullopt;
+                                                 bool any = false, Results results = Results::one) {
+  return nests.size() == 1 ? contraction_of(nests[0], any, results) : std::nullopt;
 }
 
 // About the part of all terms that meet the constraints of the domain.
@@ -89,7 +94,7 @@ std::optional<size_t> second_column(const Contraction& contraction);
 // rounded, or where it grows beyond what a tree can hold.
 std::optional<std::vector<int>> epilogue_of(const Contraction& contraction);
 
-// Whether the result stays between bounds however large the sum is, as that of tanh(x · w) · s
+// Whether a result stays between bounds however large the sum is, as that of tanh(x · w) · s
 // does: but for where it lies between them, what a long sum loses is then large beside it.
 bool saturates(const Contraction& contraction);
 

@@ -71,7 +71,9 @@ class LaterReads {
   // Whether it reads a value otherwise than by way of what is kept.
   bool need(int value) const {
     std::set<int> seen;
-    bool any = reads(c_.nest.outputs[0].value, value, seen);
+    bool any = false;
+    for (const LoopNest::Output& output : c_.nest.outputs)
+      any |= reads(output.value, value, seen);
     for (size_t later = step_ + 1; later < c_.reductions.size(); ++later)
       any |= reads(operand_of(later), value, seen);
     return any;
@@ -101,11 +103,13 @@ class LaterReads {
 }  // namespace
 
 std::optional<std::vector<int>> epilogue_of(const Contraction& contraction) {
-  const auto& [result, place] = contraction.nest.outputs[0];
-  const Expr& last = contraction.nest.value(result);
-  const bool rounded_by_store = last.kind == Kind::round && last.dtype == place.dtype;
   EpilogueTree tree(contraction);
-  const double nodes = tree.count(rounded_by_store ? last.operands[0] : result);
+  double nodes = 0;
+  for (const auto& [result, place] : contraction.nest.outputs) {
+    const Expr& last = contraction.nest.value(result);
+    const bool rounded_by_store = last.kind == Kind::round && last.dtype == place.dtype;
+    nodes += tree.count(rounded_by_store ? last.operands[0] : result);
+  }
   if (nodes > EpilogueTree::kMostNodes) return std::nullopt;
   return std::move(tree.loads);
 }

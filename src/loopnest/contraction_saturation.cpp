@@ -55,6 +55,8 @@ bool saturates(const Contraction& c) {
     else
       bounded.push_back(std::ranges::all_of(of, &Bounded::both) ? Bounded{} : kNowhere);
   }
-  return bounded[as_size(c.nest.outputs[0].value)].both();
+  return std::ranges::any_of(c.nest.outputs, [&](const LoopNest::Output& output) {
+    return bounded[as_size(output.value)].both();
+  });
 }
 }  // namespace warploom::loopnest

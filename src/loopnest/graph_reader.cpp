@@ -25,6 +25,12 @@ using graph::Tensor;
 namespace {
 constexpr int kMostDepth = 1024;  // of readings within readings: each takes a part of the stack
 
+Affine times(const Affine& coordinate, int64_t factor) {
+  Affine product;
+  add(product, coordinate, factor);
+  return product;
+}
+
 int64_t most_places(const Graph& graph) {
   constexpr int64_t kAlways = 8192;
   constexpr int64_t kEach = 16;
@@ -70,15 +76,45 @@ bool GraphReader::read_outputs(const std::vector<TensorId>& outputs, const Shape
     all.back().begin += begin[d];
   }
   for (const TensorId id : outputs) {
-    Coordinates at = all;
-    const Shape& shape = tensor(id).shape;
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (shape[d] == 1) at[d] = {};
-    const MaybeValue value = read(id, at);
+    const auto at = written_at(tensor(id).shape, all, tensor(outputs[0]).shape);
+    const MaybeValue value = at ? read(id, *at) : std::nullopt;
     if (!value) return false;
-    nest_.outputs.push_back({*value, access(id, at)});
+    nest_.outputs.push_back({*value, access(id, *at)});
   }
   return true;
+}
+
+std::optional<Coordinates> GraphReader::written_at(const Shape& shape, const Coordinates& indices,
+                                                   const Shape& sizes) {
+  const auto stretches = [](int64_t own, int64_t large) { return own == large || own == 1; };
+  if (std::ranges::equal(shape, sizes, stretches)) {
+    Coordinates at = indices;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (shape[d] == 1) at[d] = {};
+    return at;
+  }
+  // The first axes alone, or all of them, under another shape.
+  const int64_t count = graph::element_count(shape);
+  int64_t beyond = graph::element_count(sizes);
+  Affine place;
+  for (size_t d = 0; d < sizes.size() && beyond > 0; ++d) {
+    beyond /= sizes[d];
+    place = times(place, sizes[d]);
+    add(place, indices[d]);
+    if (count * beyond == graph::element_count(sizes)) return axes_.digits(place, shape);
+  }
+  // The same sizes, but for axes that the output does not go along.
+  Coordinates at;
+  size_t next = 0;
+  for (const int64_t size : shape) {
+    at.emplace_back();
+    if (size == 1) continue;
+    while (next < sizes.size() && sizes[next] != size)
+      ++next;
+    if (next == sizes.size()) return std::nullopt;
+    at.back() = indices[next++];
+  }
+  return at;
 }
 
 GraphReader::MaybeValue GraphReader::read(TensorId id, const Coordinates& at) {

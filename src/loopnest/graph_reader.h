@@ -23,8 +23,9 @@ class GraphReader {
  public:
   GraphReader(const graph::Graph& graph, AxisSplits& splits, ReadWork& work);
 
-  // Reads outputs of equal shape (or of size 1 where the first is larger), from `begin` on and
-  // `size` long along every axis. False where they have no nest, or an axis is to be split first.
+  // Reads outputs from `begin` on and `size` long along every axis: of equal shape (or of size 1
+  // where the first is larger), or whose shape the same elements have under another, or those along
+  // some of the axes. False where they have no nest, or an axis is to be split first.
   bool read_outputs(const std::vector<graph::TensorId>& outputs, const graph::Shape& begin,
                     const graph::Shape& size);
 
@@ -34,6 +35,10 @@ class GraphReader {
 
  private:
   using MaybeValue = std::optional<int>;
+
+  // Where an output of that shape is written, at these indices of an output of these sizes.
+  std::optional<Coordinates> written_at(const graph::Shape& shape, const Coordinates& indices,
+                                        const graph::Shape& sizes);
 
   // The value of a tensor; unspecified, though not undefined, where a coordinate lies outside.
   MaybeValue read(graph::TensorId id, const Coordinates& at);

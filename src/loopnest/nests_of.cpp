@@ -1,8 +1,10 @@
 // The nests of a graph: one for each group of outputs of equal shape, or for each piece of a
-// Concat.
+// Concat. Outputs of other shapes (the statistics of rows beside the rows, a result under another
+// shape) join a group where one nest computes fewer values than the two would.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -94,6 +96,29 @@ std::vector<Part> parts_of(const Graph& graph, const OutputGroup& group) {
 }
 }  // namespace
 
+namespace {
+// Outputs that one nest computes, or that one for each piece of a Concat does.
+struct Computed {
+  OutputGroup outputs;
+  std::vector<LoopNest> nests;
+};
+
+// Adds outputs to those that another nest computes; false where nothing is shared by that.
+bool join(Computed& to, const Computed& more, const Graph& graph, ReadWork& work) {
+  if (to.nests.size() != 1 || more.nests.size() != 1) return false;
+  OutputGroup both = to.outputs;
+  both.insert(both.end(), more.outputs.begin(), more.outputs.end());
+  const Shape& shape = graph.tensor(both[0]).shape;
+  ReadWork trial = work;
+  auto nest = nest_of_part(graph, both, {Shape(shape.size(), 0), shape}, trial);
+  const size_t apart = to.nests[0].values.size() + more.nests[0].values.size();
+  if (!nest || nest->values.size() >= apart) return false;
+  work = trial;
+  to = {std::move(both), {std::move(*nest)}};
+  return true;
+}
+}  // namespace
+
 std::vector<LoopNest> nests_of(const Graph& graph, ReadWork* counted) {
   ReadWork uncounted;
   ReadWork& work = counted ? *counted : uncounted;
@@ -101,13 +126,20 @@ std::vector<LoopNest> nests_of(const Graph& graph, ReadWork* counted) {
     return graph::element_count(graph.tensor(id).shape) == 0;
   };
   if (std::ranges::any_of(graph.outputs, is_empty)) return {};
-  std::vector<LoopNest> nests;
-  for (const OutputGroup& group : output_groups(graph))
+  std::vector<Computed> all;
+  for (const OutputGroup& group : output_groups(graph)) {
+    Computed own{group, {}};
     for (const Part& part : parts_of(graph, group)) {
       auto nest = nest_of_part(graph, group, part, work);
       if (!nest) return {};
-      nests.push_back(std::move(*nest));
+      own.nests.push_back(std::move(*nest));
     }
+    const auto takes = [&](Computed& other) { return join(other, own, graph, work); };
+    if (std::ranges::none_of(all, takes)) all.push_back(std::move(own));
+  }
+  std::vector<LoopNest> nests;
+  for (Computed& each : all)
+    std::ranges::move(each.nests, std::back_inserter(nests));
   return nests;
 }
 }  // namespace warploom::loopnest

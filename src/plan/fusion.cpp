@@ -19,6 +19,7 @@
 #include "graph/graph.h"
 #include "graph/ranges.h"
 #include "plan/groups.h"
+#include "plan/joins.h"
 #include "plan/limits.h"
 #include "plan/part.h"
 #include "plan/region.h"
@@ -39,8 +40,10 @@ constexpr size_t kManyParts = 8;
 // Whether groups may become one: what families say of the union, beside what they say of the parts.
 class Legality {
  public:
-  Legality(const Graph& graph, const Rank& rank, const Limits& limits)
-      : graph_(graph), rank_(rank), limits_(limits) {}
+  Legality(const Graph& graph, const Rank& rank, const Limits& limits, const LoopWorkOf& loop_work)
+      : graph_(graph), rank_(rank), limits_(limits), loop_work_(loop_work) {}
+
+  bool joins_any() const { return loop_work_ != nullptr; }
 
   // Whether products take in reductions, which are to be whole by then.
   void take_reductions_behind_products(bool take) { behind_products_ = take; }
@@ -67,7 +70,34 @@ class Legality {
     return found && *found <= wanted_rank(groups, from, into, both);
   }
 
+  // Whether two parts are better as one: a family no worse than those of either covers it, and its
+  // loops do less than theirs together.
+  bool gains(const Groups& groups, const Part& first, const Part& second, const Part& both) {
+    if (limits_.ended() || limits_.late()) return false;
+    if (both.nodes.size() > kMostNodes || both.read.size() > kMostReads) return false;
+    if (is_kept_apart(groups, both.nodes)) return false;
+    const Region one = region_of(graph_, first.nodes, first.stored);
+    const Region other = region_of(graph_, second.nodes, second.stored);
+    const Region all = region_of(graph_, both.nodes, both.stored);
+    const auto does_one = work_of(one);
+    const auto does_other = work_of(other);
+    const auto does_all = work_of(all);
+    if (!does_one || !does_other || !does_all) return false;
+    const bool fewer = does_all->values < does_one->values + does_other->values &&
+                       does_all->bytes < does_one->bytes + does_other->bytes;
+    if (!fewer) return false;
+    const auto wanted = std::min(rank_of(one), rank_of(other));
+    const auto found = rank_of(all);
+    return found && *found <= wanted;
+  }
+
  private:
+  std::optional<LoopWork> work_of(const Region& region) {
+    const auto [known, fresh] = work_.try_emplace(region.identity);
+    if (fresh) known->second = loop_work_(region.graph);
+    return known->second;
+  }
+
   // Unions that are refused whatever a family says.
   bool is_kept_apart(const Groups& groups, const Nodes& both) const {
     const bool convolves = groups.some_node_is(both, OpClass::convolution);
@@ -118,8 +148,10 @@ class Legality {
   const Graph& graph_;
   const Rank& rank_;
   const Limits& limits_;
+  const LoopWorkOf& loop_work_;
   bool behind_products_ = true;
-  std::map<std::string, std::optional<int>> ranks_;
+  std::map<std::string, std::optional<int>> ranks_;      // by identity
+  std::map<std::string, std::optional<LoopWork>> work_;  // by identity
 };
 
 // What can be done about a region that no family covers.
@@ -153,8 +185,12 @@ tl::unexpected<Error> not_covered(const Region& region, const Node& root) {
 class Fuser {
  public:
   Fuser(const Graph& graph, const Rank& rank, const Limits& limits,
-        const std::set<std::string>& constants)
-      : graph_(graph), limits_(limits), groups_(graph), legality_(graph, rank, limits) {
+        const std::set<std::string>& constants, const LoopWorkOf& loop_work)
+      : graph_(graph),
+        limits_(limits),
+        constants_(constants),
+        groups_(graph),
+        legality_(graph, rank, limits, loop_work) {
     for (size_t t = 0; t < graph.tensors.size(); ++t)
       ids_.emplace(graph.tensors[t].name, static_cast<TensorId>(t));
     find_places(constants);
@@ -249,17 +285,34 @@ class Fuser {
     return false;
   }
 
+  // The groups, those joined that gain by it.
+  std::vector<Part> parts() {
+    Nodes alone;
+    for (const auto& [root, nodes] : groups_.all()) {
+      const bool is_empty = graph::element_count(graph_.tensor(groups_.stored(root)).shape) == 0;
+      if (is_empty || stays_alone(root) || groups_.every_node_is(nodes, {OpClass::view}))
+        alone.insert(root);
+    }
+    Joins joins(graph_, groups_, alone, constants_);
+    const auto gains = [&](const Part& first, const Part& second, const Part& both) {
+      return legality_.gains(groups_, first, second, both);
+    };
+    if (legality_.joins_any()) joins.run(gains);
+    return joins.parts();
+  }
+
   Result<Partition> regions() {
     const auto ranges = graph::ranges_of(graph_);
     Partition out;
     for (const Tensor& tensor : graph_.tensors)
       out.storage[tensor.name] = tensor.name;
-    for (const auto& [root, nodes] : groups_.all()) {
+    for (const Part& part : parts()) {
       WARPLOOM_CHECK(limits_.check());
-      const TensorId stored = groups_.stored(root);
-      if (graph::element_count(graph_.tensor(stored).shape) == 0) continue;  // nothing to do
-      Region region = region_of(graph_, nodes, {stored});
-      region.alias = is_alias(region, root, out);
+      const int root = *part.roots.rbegin();
+      if (graph::element_count(graph_.tensor(part.stored[0]).shape) == 0)
+        continue;  // nothing to do
+      Region region = region_of(graph_, part.nodes, part.stored);
+      region.alias = part.roots.size() == 1 && is_alias(region, root, out);
       if (!region.alias && !legality_.rank_of(region))
         return not_covered(region, groups_.node(root));
       add_ranges(region, ranges);
@@ -327,7 +380,7 @@ class Fuser {
 
   // Parts of what a node makes, or of an input, that lie in one piece of its memory, as the steps
   // of a sequence do: where there are many, they are left where they are, and what reads them is
-  // the same for each.
+  // the same for each. So are the parts that all of a product is (graph/stack_products.h).
   void find_places(const std::set<std::string>& constants) {
     std::map<TensorId, std::map<int, int64_t>> parts;  // bytes, by nodes, by what they are of
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -339,7 +392,35 @@ class Fuser {
       if (const auto begin = begin_of_part(graph_, node)) parts[of][as_int(n)] = *begin;
     }
     for (const auto& [of, nodes] : parts)
-      if (nodes.size() >= kManyParts) places_.insert(nodes.begin(), nodes.end());
+      if (nodes.size() >= kManyParts || are_all_of_a_product(of, nodes))
+        places_.insert(nodes.begin(), nodes.end());
+  }
+
+  // Whether parts of equal size are all that is read of what a product makes, and nobody reads
+  // more.
+  bool are_all_of_a_product(TensorId of, const std::map<int, int64_t>& parts) const {
+    int64_t bytes = 0;
+    for (const auto& [n, begin] : parts)
+      bytes += graph::byte_count(graph_.tensor(groups_.stored(n)));
+    const bool whole = bytes == graph::byte_count(graph_.tensor(of));
+    const bool read_apart = graph_.consumers(of).size() == parts.size();
+    return whole && read_apart && parts.size() > 1 && !contains(graph_.outputs, of) &&
+           is_made_by_product(of);
+  }
+
+  // Whether a product makes a tensor, or what follows one of it.
+  bool is_made_by_product(TensorId id) const {
+    const int maker = graph_.producer(id);
+    if (maker < 0) return false;
+    const Node& node = graph_.nodes[as_size(maker)];
+    switch (graph::class_of(node.op)) {
+      case OpClass::contraction: return true;
+      case OpClass::pointwise:
+      case OpClass::view:
+      case OpClass::movement:
+        return node.op != OpKind::Concat && is_made_by_product(node.inputs[0]);
+      default: return false;
+    }
   }
 
   // Many tensors joined, each in one piece; and what such are joined to.
@@ -358,6 +439,7 @@ class Fuser {
 
   const Graph& graph_;
   const Limits& limits_;
+  const std::set<std::string>& constants_;
   Groups groups_;
   Legality legality_;
   std::map<std::string, TensorId> ids_;  // by name
@@ -379,7 +461,7 @@ bool Partition::trivial(const Graph& whole) const {
 }
 
 Result<Partition> partition(const Graph& graph, const Rank& rank, const Limits& limits,
-                            const std::set<std::string>& constants) {
-  return Fuser(graph, rank, limits, constants).run();
+                            const std::set<std::string>& constants, const LoopWorkOf& loop_work) {
+  return Fuser(graph, rank, limits, constants, loop_work).run();
 }
 }  // namespace warploom::plan

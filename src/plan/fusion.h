@@ -11,6 +11,12 @@
 // Regions of views alone go last: where none takes them in, their tensor is another's memory under
 // another shape, and nothing is computed at all.
 //
+// Then regions are joined that share what they read, or of which one reads what the other stores
+// for others as well: such a region stores several tensors (joins.h). The union is one loop nest
+// that computes nothing twice, of fewer values and bytes than the two, and a family covers it that
+// is no worse than that of either. Families that store one tensor alone refuse it, and the two stay
+// apart.
+//
 //   x·w1 → Add → Gelu → ·w2 → Add → Softmax     {MatMul Add Gelu}  {MatMul Add}  {Softmax}
 #pragma once
 #include <functional>
@@ -43,12 +49,23 @@ struct Partition {
 inline constexpr int kLastRank = 3;
 using Rank = std::function<std::optional<int>(const graph::Graph& region)>;
 
+// What the loops of a region do.
+struct LoopWork {
+  double bytes = 0;  // that they load and store, a tensor once for every place that it is read at
+  int values = 0;    // loads, operations and reductions
+};
+
+// Nothing where there are no such loops, or where families hold them in several nests.
+using LoopWorkOf = std::function<std::optional<LoopWork>(const graph::Graph& region)>;
+
 // Fails with no-schedule and the operators that no family covers; with interrupted by its limits.
 // Where planning has had its time, regions stay as they are by then. `rank` is asked a number of
 // times that grows with the nodes, not with the ways through them, and never about more than 64
-// nodes or 32 inputs. `constants`: inputs of the graph that hold the same in every call.
+// nodes or 32 inputs. `constants`: inputs of the graph that hold the same in every call. Without
+// `loop_work` every region stores one tensor.
 Result<Partition> partition(const graph::Graph& graph, const Rank& rank, const Limits& limits = {},
-                            const std::set<std::string>& constants = {});
+                            const std::set<std::string>& constants = {},
+                            const LoopWorkOf& loop_work = {});
 
 // The graph as it is cut into regions: in primitives, common ones once, as many of them as keep the
 // target busy. What it computes is judged by what was given.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "graph/common_subexpressions.h"
 #include "graph/graph.h"
+#include "graph/stack_products.h"
 #include "graph/track.h"
 #include "kernels/config/configs.h"
 #include "kernels/family.h"
@@ -31,6 +32,10 @@ Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities) {
   WARPLOOM_TRY(Graph graph, graph::merge_common(std::move(given)));
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
   WARPLOOM_TRY(graph, graph::merge_common(std::move(graph)));
+  // Families of sm_80 take a product's second axis of columns for a convolution's pixels.
+  if (!capabilities.gpu || capabilities.has_wgmma) {
+    WARPLOOM_TRY(graph, graph::stack_products(std::move(graph)));
+  }
   if (capabilities.gpu) {
     WARPLOOM_TRY(graph, graph::pad_rows_to_sectors(std::move(graph)));
   }
@@ -42,6 +47,24 @@ Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities) {
   if (capabilities.gpu && std::ranges::none_of(graph.tensors, is_long)) return graph;
   return graph::split_scans(std::move(graph), capabilities.num_sms);
 }
+
+namespace {
+// What a region's only loop nest does; nothing of those that take several.
+std::optional<LoopWork> work_of_loops(const Graph& region, Track track) {
+  const kernels::Region with{region, track};
+  const auto& nests = with.nests();
+  if (nests.size() != 1) return std::nullopt;
+  LoopWork work;
+  work.values = as_int(nests[0].values.size());
+  const auto count = [&](const loopnest::Access& access) {
+    if (access.tensor != graph::kAbsent)
+      work.bytes += as_double(graph::byte_count(region.tensor(access.tensor)));
+  };
+  std::ranges::for_each(nests[0].loads, count);
+  std::ranges::for_each(nests[0].outputs, count, &loopnest::LoopNest::Output::place);
+  return work;
+}
+}  // namespace
 
 Result<Partition> regions_of(const Graph& graph, Track track, const Capabilities& capabilities,
                              const Limits& limits, const std::set<std::string>& constants) {
@@ -61,7 +84,8 @@ Result<Partition> regions_of(const Graph& graph, Track track, const Capabilities
     }
     return best;
   };
-  WARPLOOM_TRY(Partition made, partition(graph, rank, limits, constants));
+  const auto work = [&](const Graph& region) { return work_of_loops(region, track); };
+  WARPLOOM_TRY(Partition made, partition(graph, rank, limits, constants, work));
   WARPLOOM_CHECK(check_constants(graph, constants));
   mark_constants(made, graph, constants);
   return made;

@@ -246,6 +246,18 @@ void Maker::reduction(TensorId x) {
   keep(add(op, inputs, attributes));
 }
 
+// Two results of one tensor, as of a residual that goes on beside its norm: regions may store both.
+void Maker::siblings(TensorId x) {
+  using Layer = void (Maker::*)(TensorId);
+  const TensorId shared = chance(50) ? x : add(OpKind::Add, {x, beside(x)});
+  if (failed_) return;
+  for (int i = 0; i < 2; ++i) {
+    const auto layer = any<Layer>({&Maker::unary, &Maker::binary, &Maker::reduction,
+                                   &Maker::softmax, &Maker::row_norm, &Maker::matmul});
+    (this->*layer)(shared);
+  }
+}
+
 void Maker::extreme_place(TensorId x) {
   if (shape(x).empty() || (narrow() && !is_given(x))) return give_up();
   const TensorId y =

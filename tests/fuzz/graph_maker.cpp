@@ -33,7 +33,7 @@ constexpr Step kSteps[] = {
     {6, &Maker::transpose},     {6, &Maker::reshape},      {2, &Maker::view},
     {5, &Maker::slice},         {5, &Maker::concat},       {4, &Maker::pad},
     {4, &Maker::gather},        {4, &Maker::repeat},       {3, &Maker::split},
-    {2, &Maker::blocks},        {4, &Maker::prefixes},
+    {2, &Maker::blocks},        {4, &Maker::prefixes},     {8, &Maker::siblings},
 };
 }  // namespace
 

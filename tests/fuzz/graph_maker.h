@@ -92,6 +92,7 @@ class Maker {
   void choose(TensorId x);
   void through_type(TensorId x);
   void reduction(TensorId x);
+  void siblings(TensorId x);
   void extreme_place(TensorId x);
   void prefixes(TensorId x);
   void softmax(TensorId x);

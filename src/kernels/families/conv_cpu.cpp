@@ -34,7 +34,7 @@ class ConvCpu final : public Family {
   ConvCpu(CpuConvolution convolution, const Capabilities& capabilities)
       : Family(ConvCpuConfig::type(), capabilities, Specialization::made),
         of_(std::move(convolution)),
-        copies_(of_.place_count() + (needs_copy() ? 1 : 0)) {}
+        copies_(of_.place_count() + behind_sum()) {}
 
   Space space() const override {
     Space space{name(), {}};
@@ -187,7 +187,12 @@ class ConvCpu final : public Family {
   }
 
   // Whether what follows the sum needs registers of its own.
-  bool needs_copy() const { return as_size(of_.c.nest.outputs[0].value) != of_.c.sum; }
+  // Results that are not the sum itself: each has registers of its own.
+  int64_t behind_sum() const {
+    return std::ranges::count_if(of_.c.nest.outputs, [&](const LoopNest::Output& output) {
+      return as_size(output.value) != of_.c.sum;
+    });
+  }
 
   // Of one core; the tiles that the slowest core takes.
   double cycles_of(const ConvCpuConfig& s) const {
@@ -257,9 +262,12 @@ FamilyPtr conv_cpu_family(const Region& region, const Capabilities& capabilities
   if (region.nests().size() != 1) return nullptr;
   auto convolution = cpu_convolution_of(region.nests()[0], weights);
   if (!convolution) return nullptr;
+  const auto is_stored = [](const LoopNest::Output& output) {
+    return is_computed_float(output.place.dtype);
+  };
   const bool computes = is_computed_float(convolution->input.dtype) &&
                         is_computed_float(convolution->weights.dtype) &&
-                        is_computed_float(convolution->nest.outputs[0].place.dtype);
+                        std::ranges::all_of(convolution->nest.outputs, is_stored);
   if (!computes) return nullptr;
   return std::make_shared<ConvCpu>(*std::move(convolution), capabilities);
 }

@@ -43,6 +43,17 @@ constexpr std::initializer_list<F> kTileFields = {F::tile_x, F::tile_y, F::reduc
                                                   F::row_by_row};
 constexpr std::initializer_list<F> kProductFields = {F::blocked_product, F::rows_per_product};
 
+// Whether every output goes along all axes that are not reduced: tiles along another would all
+// store the same elements.
+bool stores_each_once(const LoopNest& nest) {
+  const auto reduced = nest.reduced();
+  return std::ranges::all_of(nest.outputs, [&](const LoopNest::Output& output) {
+    for (size_t a = 0; a < nest.axes.size(); ++a)
+      if (!reduced[a] && !output.place.uses(a)) return false;
+    return true;
+  });
+}
+
 // Whether the target computes with all that a nest loads, stores and combines.
 bool computes(const LoopNest& nest, const Capabilities& capabilities) {
   const bool converts = !capabilities.gpu || capabilities.fp8_tflops > 0;  // floats of 8 bits
@@ -59,7 +70,7 @@ bool computes(const LoopNest& nest, const Capabilities& capabilities) {
     return value.integers && value.kind == Kind::scan;
   };
   if (!std::ranges::all_of(nest.loads, loads)) return false;
-  if (!std::ranges::all_of(nest.outputs, stores)) return false;
+  if (!std::ranges::all_of(nest.outputs, stores) || !stores_each_once(nest)) return false;
   return !capabilities.gpu || std::ranges::none_of(nest.values, scans_integers);
 }
 

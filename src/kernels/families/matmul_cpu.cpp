@@ -408,13 +408,12 @@ bool is_covered(const Contraction& c) {
   if (a.dtype != b.dtype || !is_computed_float(a.dtype)) return false;
   if (!has_boxes(a, c.row, c.k[0]) || !has_boxes(b, c.k[0], c.column)) return false;
   const auto operands = epilogue_of(c);
-  const Access& place = c.nest.outputs[0].place;
-  if (!operands || !is_computed_float(place.dtype)) return false;
-  if (!has_boxes(place, c.row, c.column)) return false;
-  const auto fits = [&](int operand) {
-    const Access& load = c.nest.loads[as_size(operand)];
-    return is_computed_float(load.dtype) && has_boxes(load, c.row, c.column);
+  const auto is_in_boxes = [&](const Access& access) {
+    return is_computed_float(access.dtype) && has_boxes(access, c.row, c.column);
   };
+  if (!operands || !std::ranges::all_of(c.nest.outputs, is_in_boxes, &LoopNest::Output::place))
+    return false;
+  const auto fits = [&](int operand) { return is_in_boxes(c.nest.loads[as_size(operand)]); };
   const auto is_index = [](const Expr& value) { return value.kind == Kind::index; };
   const bool one_axis_each = c.m.size() == 1 && c.n.size() == 1;
   if (!one_axis_each && std::ranges::any_of(c.nest.values, is_index)) return false;
@@ -427,7 +426,7 @@ bool is_covered(const Contraction& c) {
 FamilyPtr matmul_cpu_family(const Region& region, const Capabilities& capabilities) {
   constexpr int64_t kLongestRow = 4096;
   if (capabilities.gpu || region.track == Track::fp8) return nullptr;
-  auto c = contraction_of(region.nests(), true);
+  auto c = contraction_of(region.nests(), true, Results::several);
   if (!c || !c->scales.empty() || !is_covered(*c)) return nullptr;
   const auto& axes = c->nest.axes;
   if (axes[c->k[0]] > kLongestSum * kMostBlocks) return nullptr;

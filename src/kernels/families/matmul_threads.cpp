@@ -44,7 +44,7 @@ template <Config Table> class MatmulThreads final : public Family {
 
   static FamilyPtr bind(const Region& region, const Capabilities& capabilities) {
     if (!capabilities.gpu) return nullptr;
-    auto c = contraction_of(region.nests(), kTensorCores);
+    auto c = contraction_of(region.nests(), kTensorCores, Results::several);
     if (!c || !epilogue_of(*c) || !computes(*c)) return nullptr;
     const auto p = precision_for(*c, region.track);
     if (!p) return nullptr;
@@ -211,7 +211,9 @@ template <Config Table> class MatmulThreads final : public Family {
         if (std::ranges::min(dim.steps) < 0) return false;
       }
     }
-    return is_computed_float(c.nest.outputs[0].place.dtype);
+    return std::ranges::all_of(c.nest.outputs, [](const LoopNest::Output& output) {
+      return is_computed_float(output.place.dtype);
+    });
   }
 
   Contraction c_;

@@ -119,7 +119,7 @@ void WgmmaFamily::split(Programs& out, const Contraction& sides, const Prepared&
 std::optional<Contraction> wgmma_contraction_of(const Region& region,
                                                 const Capabilities& capabilities) {
   if (!capabilities.has_wgmma || !capabilities.has_tma) return std::nullopt;
-  auto c = contraction_of(region.nests(), true);
+  auto c = contraction_of(region.nests(), true, Results::several);
   if (!c || !c->channel || !stores_whole(*c)) return std::nullopt;
   return c;
 }

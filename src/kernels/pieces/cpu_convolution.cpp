@@ -74,7 +74,11 @@ std::optional<CpuConvolution> with_input_first(Contraction contraction,
   found.pixels.erase(found.pixels.begin(), found.pixels.begin() + as_int64(beyond));
   found.depth = c.k;
   sort_by_stride(found.depth, found.weights);
-  const auto is_apart = [&](size_t axis) { return place.dim_of(axis).has_value(); };
+  const auto is_apart = [&](size_t axis) {
+    return std::ranges::all_of(c.nest.outputs, [&](const LoopNest::Output& output) {
+      return output.place.dim_of(axis).has_value();
+    });
+  };
   if (!std::ranges::all_of(found.pixels, is_apart) || !is_apart(c.column)) return std::nullopt;
   if (found.weights.is_gathered() || !found.weights.in_bounds) return std::nullopt;
   if (!reads_patches(found) || !flatten(found.weights, found.depth, c.nest)) return std::nullopt;
@@ -93,10 +97,11 @@ class Tail {
 
   // Finds the loads; false where a tile cannot compute it.
   bool read() {
-    const auto& [result, place] = nest_.outputs[0];
-    const Expr& last = nest_.value(result);
-    const bool rounded_by_store = last.kind == Kind::round && last.dtype == place.dtype;
-    return read(rounded_by_store ? last.operands[0] : result) && nodes_ <= kMostNodes;
+    return std::ranges::all_of(nest_.outputs, [&](const LoopNest::Output& output) {
+      const Expr& last = nest_.value(output.value);
+      const bool rounded_by_store = last.kind == Kind::round && last.dtype == output.place.dtype;
+      return read(rounded_by_store ? last.operands[0] : output.value) && nodes_ <= kMostNodes;
+    });
   }
 
   std::vector<int> loads;
@@ -169,7 +174,8 @@ std::optional<size_t> pool_of(const LoopNest& nest) {
 
 std::optional<CpuConvolution> cpu_convolution_of(const LoopNest& nest, const std::string& weights) {
   const auto pool = pool_of(nest);
-  auto contraction = contraction_of(pool ? without_pool(nest, *pool) : nest);
+  auto contraction =
+      contraction_of(pool ? without_pool(nest, *pool) : nest, false, Results::several);
   if (!contraction) return std::nullopt;
   const bool plain = !contraction->scaled && !contraction->skips_zeros() &&
                      contraction->domain_constraints.empty();

@@ -53,7 +53,7 @@ class ConvolutionKernel {
       panel_ = first_panel_ + j;
       here_.origin[c_.column] = columns_.origin(panel_);
       add_up();
-      store_result();
+      store_results();
     });
     draft_.finish(out);
   }
@@ -185,7 +185,7 @@ class ConvolutionKernel {
   }
 
   // Computes what follows the sum, and stores it.
-  void store_result() {
+  void store_results() {
     std::vector<size_t> axes = of_.pixels;
     axes.push_back(c_.column);
     const size_t rows = of_.pixels.size();
@@ -194,14 +194,21 @@ class ConvolutionKernel {
       const Access& access = of_.nest.loads[as_size(load)];
       beside_[load] = load_beside(draft_, c_, name, access, here_, axes, rows);
     }
-    const auto& [value, place] = of_.nest.outputs[0];
+    for (size_t i = 0; i < of_.nest.outputs.size(); ++i)
+      store(of_.nest.outputs[i], i == 0 ? "" : fmt::format("_{}", i + 1), axes);
+  }
+
+  // An output, its tensors' names ending in a number; `axes`: of the pixels, then the column.
+  void store(const LoopNest::Output& output, const std::string& number,
+             const std::vector<size_t>& axes) {
+    const auto& [value, place] = output;
     TensorId result = acc_[0];
     const bool is_sum = as_size(value) == c_.sum && place.dtype == Dtype::f32;
     if (!is_sum) {
-      result = draft_.reg("result", place.dtype, {rows_, here_.extent[c_.column]});
+      result = draft_.reg("result" + number, place.dtype, {rows_, here_.extent[c_.column]});
       b_.map(result, value_of(value, 0));
     }
-    const Tile to = TensorTile(draft_, "C", of_.nest, place, axes, true).at(here_);
+    const Tile to = TensorTile(draft_, "C" + number, of_.nest, place, axes, true).at(here_);
     b_.copy(b_.all(result), to);
   }
 

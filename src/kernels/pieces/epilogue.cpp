@@ -54,15 +54,14 @@ class BehindTheSum {
       reduce_row(step);
   }
 
-  // The output's value, rounded to its type: the sum itself where nothing follows it.
-  TensorId result() {
-    const LoopNest::Output& output = nest_.outputs[0];
+  // An output's value, rounded to its type: the sum itself where nothing follows it.
+  TensorId result(const LoopNest::Output& output, const std::string& name) {
     const TensorId acc = sets_[0];
     const bool is_sum = c_.reductions.empty() && at(output.value) == c_.sum;
     if (is_sum && t_.dtype_of(acc) == output.place.dtype) return acc;
     const auto uses = [&](size_t axis) { return output.place.uses(axis); };
     const auto shape = shape_of(tile_, axes_, rows_, uses);
-    const TensorId result = draft_.reg("result", output.place.dtype, shape);
+    const TensorId result = draft_.reg(name, output.place.dtype, shape);
     t_.map(result, value_of(output.value));
     return result;
   }
@@ -161,18 +160,23 @@ class BehindTheSum {
 void store(KernelBuilder& draft, const Contraction& c, TensorId acc, const TileCoord& tile,
            const std::vector<size_t>& axes, size_t rows, TensorId staging, int64_t ctas) {
   auto& t = draft.b;
-  const Access& place = c.nest.outputs[0].place;
   BehindTheSum behind(draft, c, acc, tile, axes, rows, ctas);
   behind.load_operands();
   behind.reduce_rows();
-  const TensorId result = behind.result();
-  const Tile destination = TensorTile(draft, "C", c.nest, place, axes, true).at(tile);
-  if (staging >= 0) t.copy(t.all(result), t.all(staging));
-  const TensorId source = staging < 0 ? result : staging;
-  const auto write = [&] { t.copy(t.all(source), destination); };
-  if (ctas > 1 && !place.uses(c.column))
-    t.if_less(tile::cluster_rank(), 1, write);
-  else
-    write();
+  for (size_t i = 0; i < c.nest.outputs.size(); ++i) {
+    const LoopNest::Output& output = c.nest.outputs[i];
+    const Access& place = output.place;
+    const std::string number = i == 0 ? "" : fmt::format("_{}", i + 1);
+    const TensorId result = behind.result(output, "result" + number);
+    const Tile destination = TensorTile(draft, "C" + number, c.nest, place, axes, true).at(tile);
+    const bool is_staged = staging >= 0 && i == 0;
+    if (is_staged) t.copy(t.all(result), t.all(staging));
+    const TensorId source = is_staged ? staging : result;
+    const auto write = [&] { t.copy(t.all(source), destination); };
+    if (ctas > 1 && !place.uses(c.column))
+      t.if_less(tile::cluster_rank(), 1, write);
+    else
+      write();
+  }
 }
 }  // namespace warploom::kernels

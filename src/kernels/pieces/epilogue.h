@@ -29,10 +29,10 @@ TensorId load_beside(KernelBuilder& draft, const Contraction& contraction, const
                      const Access& access, const TileCoord& tile, const std::vector<size_t>& axes,
                      size_t rows, const std::string& set = "");
 
-// Computes what follows the sum, for the accumulators of a tile, and stores the result. `axes`:
-// those that rows follow, `rows` of them, then those of columns. Through `staging`, a shared
-// tensor, where there is one. What reduces rows finds them whole in the tile, or in those of the
-// `ctas` of a cluster.
+// Computes what follows the sum, for the accumulators of a tile, and stores the results. `axes`:
+// those that rows follow, `rows` of them, then those of columns. The first result goes through
+// `staging`, a shared tensor, where there is one. What reduces rows finds them whole in the tile,
+// or in those of the `ctas` of a cluster.
 void store(KernelBuilder& draft, const Contraction& contraction, TensorId acc,
            const TileCoord& tile, const std::vector<size_t>& axes, size_t rows = 1,
            TensorId staging = -1, int64_t ctas = 1);

@@ -34,7 +34,8 @@ bool stores_whole(const Contraction& c) {
     return is_whole(access) && is_computed_float(access.dtype);
   };
   const auto operand_fits = [&](int operand) { return fits(c.nest.loads[at(operand)]); };
-  if (!epilogue || !fits(c.nest.outputs[0].place)) return false;
+  if (!epilogue || !std::ranges::all_of(c.nest.outputs, fits, &LoopNest::Output::place))
+    return false;
   return std::ranges::all_of(*epilogue, operand_fits);
 }
 

@@ -128,6 +128,7 @@ class TuningSession {
   // Of the process that the best is judged whole in.
   verify::Setup fresh_setup(double ready_seconds) const;
   void stand_by();
+  void suggest_near();
   void put_ahead();
   bool is_over(const Slice& slice) const;
   Status take_verdict(Candidate candidate);

@@ -8,6 +8,7 @@
 #include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gzip.h"
 #include "graph/track.h"
 #include "recorded.h"
 #include "search/action/action.h"

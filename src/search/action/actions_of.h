@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 #include "kernels/config/constraints.h"
@@ -58,6 +59,11 @@ class ActionSpace {
   mutable std::mutex mutex_;
   mutable std::map<std::string, ActionsPtr> known_;  // by the configs' texts
 };
+
+// The legal config nearest to one that a family may neither offer nor allow: every value as the
+// family offers it, then repaired as an action is. Nothing where the bounded search finds none.
+std::optional<kernels::KernelConfig> nearest_legal(const kernels::Family& family,
+                                                   const kernels::KernelConfig& wanted);
 
 // The same for one config alone.
 Actions actions_of(const SearchSpace& space, const kernels::KernelConfig& config);

@@ -14,6 +14,7 @@
 #include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gzip.h"
 #include "base/rows.h"
 #include "graph/graph.h"
 #include "graph/graph_json.h"  // IWYU pragma: keep (conversions of Graph)
@@ -45,33 +46,6 @@ constexpr Figure<bool> kFlags[] = {{"gpu", &Capabilities::gpu},
                                    {"has_tma", &Capabilities::has_tma},
                                    {"has_cp_async", &Capabilities::has_cp_async},
                                    {"has_pdl", &Capabilities::has_pdl}};
-
-json json_of(const Capabilities& capabilities) {
-  json out = {{"arch", capabilities.arch}, {"shared_bytes", capabilities.shared_bytes}};
-  for (const auto& figure : kCounts)
-    out[figure.key] = capabilities.*figure.value;
-  for (const auto& figure : kFlags)
-    out[figure.key] = capabilities.*figure.value;
-  out["clock_ghz"] = capabilities.rates.clock_ghz;
-  out["card"] = target::card_to_json(capabilities);
-  return out;
-}
-
-// Rates of an architecture that this program knows are its own; of another they keep their
-// defaults.
-Capabilities capabilities_from(const json& in) {
-  const auto arch = in.at("arch").get<std::string>();
-  Capabilities out;
-  if (const auto known = target::capabilities_of(arch)) out = *known;
-  out.arch = arch;
-  out.shared_bytes = in.at("shared_bytes").get<int64_t>();
-  for (const auto& figure : kCounts)
-    out.*figure.value = in.at(figure.key).get<int>();
-  for (const auto& figure : kFlags)
-    out.*figure.value = in.at(figure.key).get<bool>();
-  out.rates.clock_ghz = in.at("clock_ghz").get<double>();
-  return target::with_card(std::move(out), in.at("card"));
-}
 
 // [config, us or code or null, origin, parent]
 json json_of(const RecordedPlan& plan) {
@@ -121,21 +95,6 @@ Result<RecordedPlan> plan_from(const json& in, size_t number, const std::string&
   return out;
 }
 
-// Whether nodes name tensors that there are.
-bool is_whole(const graph::Graph& graph) {
-  const auto is_there = [&](graph::TensorId id) {
-    return id >= 0 && as_size(id) < graph.tensors.size();
-  };
-  const auto are_there = [&](const auto& ids) { return std::ranges::all_of(ids, is_there); };
-  const auto is_sound = [&](const graph::Node& node) {
-    const auto is_known = [&](graph::TensorId id) { return id == -1 || is_there(id); };
-    return std::ranges::all_of(node.inputs, is_known) &&
-           std::ranges::all_of(node.outputs, is_known);
-  };
-  return are_there(graph.inputs) && are_there(graph.outputs) && !graph.outputs.empty() &&
-         std::ranges::all_of(graph.nodes, is_sound);
-}
-
 Result<RecordedProblem> problem_from(const json& in, const std::string& file) {
   RecordedProblem out;
   out.name = in.at("name").get<std::string>();
@@ -164,7 +123,7 @@ Result<Outcomes> read_json(const json& in, const std::string& place) {
     return fail(broken(place, "version " + in.at("version").dump()));
   Outcomes out;
   out.machine = in.at("machine").get<std::string>();
-  out.capabilities = capabilities_from(in.at("capabilities"));
+  out.capabilities = capabilities_from_json(in.at("capabilities"));
   for (const json& one : in.at("problems")) {
     WARPLOOM_TRY(RecordedProblem problem, problem_from(one, place));
     out.problems.push_back(std::move(problem));
@@ -172,6 +131,47 @@ Result<Outcomes> read_json(const json& in, const std::string& place) {
   return out;
 }
 }  // namespace
+
+json capabilities_to_json(const Capabilities& capabilities) {
+  json out = {{"arch", capabilities.arch}, {"shared_bytes", capabilities.shared_bytes}};
+  for (const auto& figure : kCounts)
+    out[figure.key] = capabilities.*figure.value;
+  for (const auto& figure : kFlags)
+    out[figure.key] = capabilities.*figure.value;
+  out["clock_ghz"] = capabilities.rates.clock_ghz;
+  out["card"] = target::card_to_json(capabilities);
+  return out;
+}
+
+// Rates of an architecture that this program knows are its own; of another they keep their
+// defaults.
+Capabilities capabilities_from_json(const json& in) {
+  const auto arch = in.at("arch").get<std::string>();
+  Capabilities out;
+  if (const auto known = target::capabilities_of(arch)) out = *known;
+  out.arch = arch;
+  out.shared_bytes = in.at("shared_bytes").get<int64_t>();
+  for (const auto& figure : kCounts)
+    out.*figure.value = in.at(figure.key).get<int>();
+  for (const auto& figure : kFlags)
+    out.*figure.value = in.at(figure.key).get<bool>();
+  out.rates.clock_ghz = in.at("clock_ghz").get<double>();
+  return target::with_card(std::move(out), in.at("card"));
+}
+
+bool is_whole(const graph::Graph& graph) {
+  const auto is_there = [&](graph::TensorId id) {
+    return id >= 0 && as_size(id) < graph.tensors.size();
+  };
+  const auto are_there = [&](const auto& ids) { return std::ranges::all_of(ids, is_there); };
+  const auto is_sound = [&](const graph::Node& node) {
+    const auto is_known = [&](graph::TensorId id) { return id == -1 || is_there(id); };
+    return std::ranges::all_of(node.inputs, is_known) &&
+           std::ranges::all_of(node.outputs, is_known);
+  };
+  return are_there(graph.inputs) && are_there(graph.outputs) && !graph.outputs.empty() &&
+         std::ranges::all_of(graph.nodes, is_sound);
+}
 
 std::optional<double> RecordedProblem::best_us() const {
   std::optional<double> best;
@@ -185,7 +185,7 @@ json to_json(const Outcomes& outcomes) {
   out["format"] = kFormat;
   out["version"] = kVersion;
   out["machine"] = outcomes.machine;
-  out["capabilities"] = json_of(outcomes.capabilities);
+  out["capabilities"] = capabilities_to_json(outcomes.capabilities);
   out["problems"] = json::array();
   for (const RecordedProblem& problem : outcomes.problems)
     out["problems"].push_back(json_of(problem));

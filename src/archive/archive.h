@@ -47,6 +47,7 @@ struct Problem {
   nlohmann::json features = {};
   nlohmann::json graph = {};
   nlohmann::json capabilities = {};
+  nlohmann::json bound = {};  // {"us", "of"} of the roofline; null: none is known
 };
 
 // screened: right on sampled outputs and timed; promoted: judged whole in a fresh evaluator;
@@ -62,6 +63,9 @@ struct Candidate {
   // The step from the first of them, {"kind", "settings", "sentence", …}; null: none was told, or a
   // program of before steps were kept recorded it.
   nlohmann::json action = {};
+  // Of which round of which strategy, and what chance which policy gave it: {"strategy", "policy",
+  // "round", "chance"}; null: nobody told.
+  nlohmann::json proposed = {};
   Stage stage = Stage::refused;
   std::string error_code = {};  // "candidate-wrong"; empty when not refused
   // Of one measurement, in turns with the reference; what is not known has no value.
@@ -120,9 +124,9 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"},
                                      {Stage::screened, "screened"},
                                      {Stage::promoted, "promoted"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Problem, key, name, track, target, device, text,
-                                                features, graph, capabilities)
+                                                features, graph, capabilities, bound)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Candidate, problem, schedule, fields, family,
-                                                parents, action, stage, error_code, median_us,
+                                                parents, action, proposed, stage, error_code, median_us,
                                                 low_us, high_us, reference_us, reference_low_us,
                                                 reference_high_us, speedup, speedup_low,
                                                 speedup_high, machine, error, max_error, seed,

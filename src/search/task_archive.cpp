@@ -106,6 +106,8 @@ Status TaskArchive::open() {
   problem_.device = ready_.device;
   problem_.text = graph::to_text(graph);
   note_problem(problem_, task_.space);
+  if (task_.bound.us > 0)
+    problem_.bound = {{"us", task_.bound.us}, {"of", std::string(task_.bound.of)}};
   return archive_->add_problem(problem_);
 }
 
@@ -193,6 +195,7 @@ std::optional<Candidate> TaskArchive::rebuilt(const archive::Candidate& row) con
   out.verdict = *verdict;
   out.parents = row.parents;
   out.action = action_of(row);
+  out.proposed = row.proposed;
   out.compiler = binary->compiler;
   out.judged_here = true;
   out.promoted = true;
@@ -268,6 +271,7 @@ std::optional<Remembered> TaskArchive::remembered(const archive::Candidate& row,
   out.candidate.verdict.median_us = us;
   out.candidate.parents = row.parents;
   out.candidate.action = action_of(row);
+  out.candidate.proposed = row.proposed;
   out.candidate.judged_here = same_program && stopped_here;
   out.candidate.screened_us = us;
   out.same_program = same_program;
@@ -328,6 +332,7 @@ Status TaskArchive::record(const Candidate& candidate) {
   row.family = candidate.config.family();
   row.parents = candidate.parents;
   if (candidate.action) row.action = to_json(*candidate.action);
+  row.proposed = candidate.proposed;
   row.stage = stage_of(candidate);
   if (!v.accepted) row.error_code = code_text(v.error_found.code);
   row.median_us = known(v.median_us);

@@ -9,6 +9,7 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -173,6 +174,16 @@ Status TuningSession::prepare(const Budget& hard) {
   return archive_.start();
 }
 
+// As archive::Candidate has it.
+nlohmann::json TuningSession::proposed_by(const Origins& origins) const {
+  nlohmann::json out = {{"strategy", kStrategyNames[as_size(options_.strategy)]}};
+  out["round"] = origins.round;
+  if (origins.chance <= 0) return out;
+  out["policy"] = kPolicyNames[as_size(options_.policy)];
+  out["chance"] = origins.chance;
+  return out;
+}
+
 // The nearest first, but for what was judged here before.
 void TuningSession::suggest_near() {
   std::vector<kernels::KernelConfig> near = archive_.near();
@@ -260,7 +271,8 @@ void TuningSession::put_ahead() {
     }
     measurer_.submit({.config = std::move(next->config),
                       .parents = std::move(next->parents),
-                      .action = std::move(next->action)});
+                      .action = std::move(next->action),
+                      .proposed = proposed_by(next->origins)});
   }
 }
 

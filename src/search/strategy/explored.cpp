@@ -91,30 +91,39 @@ Proposal Explored::proposal(Node& node, std::vector<std::string> parents, std::s
   return {.config = node.config,
           .source = std::move(source),
           .parents = std::move(parents),
-          .action = node.action};
+          .action = node.action,
+          .origins = {.round = node.round}};
 }
 
 std::optional<Proposal> Explored::start(const KernelConfig& config) {
   if (knows(config)) return std::nullopt;
-  return proposal(node_of(config), {});
+  Node& node = node_of(config);
+  node.round = round_;
+  return proposal(node, {});
 }
 
-std::optional<Proposal> Explored::step(const Node& from, const Action& action, int variant) {
-  Result<Draft> draft = setup_.coder->carry_out(state_of(from), action, variant);
+std::optional<Proposal> Explored::step(const Node& from, const Choice& choice, int variant) {
+  Result<Draft> draft = setup_.coder->carry_out(state_of(from), choice.action, variant);
   if (!draft || knows(draft->config)) return std::nullopt;
   Node& node = node_of(draft->config);
   node.parent = &from;
-  node.action = action;
-  return proposal(node, {}, std::move(draft->source));
+  node.action = choice.action;
+  node.round = round_ > 0 ? round_ : from.round + 1;
+  auto out = proposal(node, {}, std::move(draft->source));
+  out.origins.chance = choice.weight;
+  return out;
 }
 
 std::optional<Proposal> Explored::jump(const Node& from, const KernelConfig& config,
-                                       std::vector<std::string> parents) {
+                                       std::vector<std::string> parents, double chance) {
   if (knows(config)) return std::nullopt;
   Node& node = node_of(config);
   node.parent = &from;
   node.action = action_between(from.config, config);
-  return proposal(node, std::move(parents));
+  node.round = round_ > 0 ? round_ : from.round + 1;
+  auto out = proposal(node, std::move(parents));
+  out.origins.chance = chance;
+  return out;
 }
 
 std::optional<KernelConfig> Explored::unseen(Random& random) const {

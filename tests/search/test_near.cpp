@@ -87,14 +87,17 @@ class Near : public testing::Test {
     return problem;
   }
 
-  // Some legal configs of a family, in the order of its walk.
+  // Some legal configs of a family, in the order of its walk, without tiles that a shape cuts off.
   static std::vector<KernelConfig> configs_of(const SearchSpace& space, const std::string& family,
                                               size_t most) {
     std::vector<KernelConfig> out;
     for (const kernels::FamilyPtr& one : space.families) {
       if (one->name() != family) continue;
+      std::set<std::string> seen;
       kernels::SpaceWalk(*one).all([&](const KernelConfig& config) {
-        out.push_back(config);
+        const bool is_large = config.get("tile_x").value_or(1) > 32 ||
+                              config.get("tile_y").value_or(1) > 32;
+        if (!is_large && seen.insert(config.text()).second) out.push_back(config);
         return out.size() < most;
       });
     }
@@ -138,7 +141,7 @@ TEST_F(Near, TheNearestProblemComesFirst) {
 
 TEST_F(Near, AProblemOfAnotherKindIsTooFar) {
   const SearchSpace before = space_of(softmax(256, 384));
-  add(archive_, before, 'a', {{configs_of(before, "direct", 1).at(0).text(), 10}});
+  add(archive_, before, 'a', {{configs_of(before, "cpu_rowwise", 1).at(0).text(), 10}});
   EXPECT_TRUE(starts(archive_, space_of(product(256, 384, 256))).empty());
 }
 
@@ -276,22 +279,20 @@ class NearSearch : public Near {
 };
 
 TEST_F(NearSearch, BeginsWithTheBestOfTheNearestEarlierSearch) {
-  const auto first = proposed(product(192, 192, 192), options());
-  best_ = first.at(9);
-  Options anew = options();
-  anew.archive = folder_.path() / "fresh.sqlite";
-  const auto before = proposed(product(192, 192, 256), anew);
-  ASSERT_NE(before.at(0), best_);
-  proposed(product(160, 192, 192), options());
+  Options fresh = options();
+  fresh.archive = folder_.path() / "fresh.sqlite";
+  best_ = proposed(product(192, 192, 192), fresh).at(9);
+  proposed(product(192, 192, 192), options());  // whose best it is
   const auto then = proposed(product(192, 192, 256), options());
   const auto place = std::ranges::find(then, best_) - then.begin();
   EXPECT_LE(place, 1);
 }
 
 TEST_F(NearSearch, WithoutResumeNothingEarlierIsUsed) {
-  const auto first = proposed(product(192, 192, 192), options());
-  best_ = first.at(9);
-  proposed(product(160, 192, 192), options());
+  Options elsewhere = options();
+  elsewhere.archive = folder_.path() / "elsewhere.sqlite";
+  best_ = proposed(product(192, 192, 192), elsewhere).at(9);
+  proposed(product(192, 192, 192), options());
   Options anew = options();
   anew.resume = false;
   Options fresh = options();

@@ -187,16 +187,17 @@ const std::vector<KernelConfig>& ActionSpace::entries(const std::string& family)
 }
 
 std::optional<KernelConfig> nearest_legal(const kernels::Family& family,
-                                          const KernelConfig& wanted) {
+                                          const KernelConfig& wanted,
+                                          const std::vector<size_t>& keep) {
   const kernels::Space fields = family.space();
   KernelConfig offered = wanted;
   for (const kernels::Field& field : fields.fields) {
     const int64_t value = wanted.get(field.number);
     const auto from_here = [&](int64_t one) { return distance(value, one); };
-    if (!field.values.empty())
+    if (!field.values.empty() && !contains(keep, field.number))
       offered.set(field.number, *std::ranges::min_element(field.values, {}, from_here));
   }
-  Partial start{offered, {}, 0, family.constraints(offered)};
+  Partial start{offered, keep, 0, family.constraints(offered)};
   if (start.failed.empty()) return offered;
   return Repair(family, fields).run(std::move(start));
 }

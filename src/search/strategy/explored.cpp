@@ -29,6 +29,7 @@ using kernels::KernelConfig;
 
 constexpr int kSamples = 40;              // before a small space is gone through
 constexpr int64_t kMostListed = 200'000;  // combinations of a space that is gone through
+constexpr double kPostponed = 1e-6;       // of the weight of what is unlikely
 constexpr size_t kMostHistory = 16;       // of the last steps that a policy sees
 }  // namespace
 
@@ -157,9 +158,14 @@ std::vector<Choice> Explored::choices(const Node& node) {
     actions.push_back(action);
     out.push_back({action, *std::move(config), 0});
   }
-  const std::vector<double> weights = setup_.policy->weights(state_of(node), actions);
-  for (size_t i = 0; i < out.size(); ++i)
+  const State state = state_of(node);
+  const std::vector<double> weights = setup_.policy->weights(state, actions);
+  for (size_t i = 0; i < out.size(); ++i) {
     out[i].weight = weights[i];
+    const auto promise =
+        setup_.filters ? setup_.policy->promise(state, out[i].config) : std::nullopt;
+    if (promise && *promise < kUnlikely) out[i].weight *= kPostponed;
+  }
   std::ranges::stable_sort(out, std::ranges::greater(), &Choice::weight);
   return out;
 }

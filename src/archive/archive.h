@@ -126,12 +126,12 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"},
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Problem, key, name, track, target, device, text,
                                                 features, graph, capabilities, bound)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Candidate, problem, schedule, fields, family,
-                                                parents, action, proposed, stage, error_code, median_us,
-                                                low_us, high_us, reference_us, reference_low_us,
-                                                reference_high_us, speedup, speedup_low,
-                                                speedup_high, machine, error, max_error, seed,
-                                                source_hash, environment, built, verdict,
-                                                screened_us, source)
+                                                parents, action, proposed, stage, error_code,
+                                                median_us, low_us, high_us, reference_us,
+                                                reference_low_us, reference_high_us, speedup,
+                                                speedup_low, speedup_high, machine, error,
+                                                max_error, seed, source_hash, environment, built,
+                                                verdict, screened_us, source)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, reference_us,
                                                 environment, status, candidates, seconds, best,
                                                 known, known_best, budget_seconds, near)

@@ -32,6 +32,7 @@
 #include "base/error.h"
 
 namespace warploom::archive {
+// How much of an archive went out or came in.
 struct Travelled {
   size_t problems = 0;
   size_t candidates = 0;

@@ -92,8 +92,10 @@ Result<Answer> list_candidates(Archive& from, const archive::Problem& problem) {
   };
   std::ranges::stable_sort(candidates, {}, order);
   WARPLOOM_TRY(const auto exchanges, from.exchanges(problem.key));
-  const json record = {
-      {"problem", shown_problem(problem)}, {"candidates", candidates}, {"runs", runs}, {"exchanges", exchanges}};
+  const json record = {{"problem", shown_problem(problem)},
+                       {"candidates", candidates},
+                       {"runs", runs},
+                       {"exchanges", exchanges}};
   json shown = record;
   shown["has_exchanges"] = !exchanges.empty();
   for (json& exchange : shown["exchanges"]) {

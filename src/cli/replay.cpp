@@ -145,8 +145,7 @@ std::vector<kernels::KernelConfig> near_of(const std::vector<search::NearProblem
   std::vector<search::NearProblem> others = problems;
   others.erase(others.begin() + as_int64(number));
   std::vector<kernels::KernelConfig> out;
-  for (const auto& start :
-       search::starts_from(others, problems[number].problem, recording.space))
+  for (const auto& start : search::starts_from(others, problems[number].problem, recording.space))
     if (recording.verdicts.contains(start.config.text())) out.push_back(start.config);
   return out;
 }

@@ -114,8 +114,8 @@ json recipe_of(const Flags& flags, const Lessons& lessons, const search::Trees& 
   return out;
 }
 
-Result<Weights> trained_weights(const Flags& flags, const Session& session,
-                                const Lessons& lessons, json& record) {
+Result<Weights> trained_weights(const Flags& flags, const Session& session, const Lessons& lessons,
+                                json& record) {
   const auto trees = training_trees(flags, lessons);
   if (trees.empty()) return fail(nothing_to_learn(flags));
   search::TrainOptions options = flags.options;

@@ -31,7 +31,6 @@
 #include "search/action/named.h"
 #include "search/optimize.h"
 #include "search/requests.h"
-#include "search/requests.h"
 #include "search/search_space.h"
 #include "search/strategy/ranked.h"
 #include "search/task.h"
@@ -84,8 +83,8 @@ Result<json> read_steps(const std::string& file) {
   const auto is_text = [](const json& one) { return one.is_string(); };
   if (!std::ranges::all_of(steps["start"], is_text)) return fail(no_steps(file, "a start"));
   for (const json& round : steps["rounds"]) {
-    const bool has_words = round.is_object() && round.contains("round") &&
-                           round.value("idea", json()).is_string();
+    const bool has_words =
+        round.is_object() && round.contains("round") && round.value("idea", json()).is_string();
     const json actions = has_words ? round.value("actions", json::array()) : json();
     const bool is_sound = actions.is_array() && std::ranges::all_of(actions, is_text) &&
                           (!actions.empty() || round.value("none", json()).is_string());
@@ -112,8 +111,8 @@ Result<std::vector<Place>> places_of(const Flags& flags, const target::Capabilit
     out.push_back(std::move(place));
   }
   if (steps["start"].size() > out.size())
-    return fail(no_steps(flags.steps, "more starts than the model's " + std::to_string(out.size()) +
-                                          " regions"));
+    return fail(no_steps(
+        flags.steps, "more starts than the model's " + std::to_string(out.size()) + " regions"));
   for (size_t i = 0; i < out.size(); ++i) {
     Place& place = out[i];
     place.actions = std::make_unique<search::ActionSpace>(place.task.space);
@@ -249,8 +248,8 @@ class Walk {
     bool has_reference = true;
     for (size_t i = 0; i < places_.size(); ++i) {
       Place& place = places_[i];
-      const bool is_known = place.measured.is_object() &&
-                            place.measured["schedule"] == place.config.text();
+      const bool is_known =
+          place.measured.is_object() && place.measured["schedule"] == place.config.text();
       if (!is_known) place.measured = known_of(i, place.config.text());
       if (place.measured.is_null()) WARPLOOM_TRY(place.measured, measured(place, flags_));
       const json& us = place.measured["us"];

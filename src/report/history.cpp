@@ -132,6 +132,7 @@ std::string picture_of(const json& history) {
   }
   return drawn(plot);
 }
+
 // What was asked of language models, without the texts.
 json exchanges_of(const std::vector<json>& exchanges) {
   json out = json::array();
@@ -165,7 +166,7 @@ std::string cost_of(const json& exchanges) {
 
 // The tree of all candidates, which actions paid, and where its runs began.
 void add_lineage(json& history) {
-  const Lineage lineage = lineage_of(history["candidates"], at(history, "/problem/bound/us"));
+  const LineageTable lineage = lineage_of(history["candidates"], at(history, "/problem/bound/us"));
   history["tables"]["steps"] = table("steps", lineage.rows);
   history["tables"]["paid"] = table("paid", paid_by(history["candidates"]));
   json near = json::array();

@@ -6,7 +6,8 @@
 
 namespace warploom::report {
 // {"problem", "candidates", "runs", "best", "reference", "reference_us", "refusals", "judged",
-//  "exchanges", "model_cost", "picture", "rounds", "tables"}: candidates are the archive's records with
+//  "exchanges", "model_cost", "picture", "rounds", "tables"}: candidates are the archive's records
+//  with
 //   n         their number, in the order in which they were first recorded
 //   seconds   of search until then, all runs of the problem together; null where the archive
 //             does not say

@@ -76,8 +76,7 @@ std::set<const json*> shown_of(const json& candidates, const Tree& tree) {
   all.resize(kFastest);
   std::set<const json*> out;
   for (const json* one : all)
-    for (; one != nullptr && out.insert(one).second; one = tree.parent_of(*one)) {
-    }
+    for (; one != nullptr && out.insert(one).second; one = tree.parent_of(*one)) {}
   return out;
 }
 
@@ -155,13 +154,13 @@ std::string difference_of(const json& action) {
   return out;
 }
 
-Lineage lineage_of(const json& candidates, const json& bound_us) {
+LineageTable lineage_of(const json& candidates, const json& bound_us) {
   struct Place {
     const json* one;
     int depth;
   };
 
-  Lineage out;
+  LineageTable out;
   if (!candidates.is_array()) return out;
   const Tree tree(candidates);
   const auto shown = shown_of(candidates, tree);

@@ -13,16 +13,16 @@
 #include <nlohmann/json.hpp>
 
 namespace warploom::report {
-// Rows {"step", "idea", "difference", "verdict", "median_us", "of_parent", "part", "round",
-// "chance"} of candidates as a history has them; `bound_us`: the roofline's time, or null. Of more
-// than some hundreds only the fastest with all that led to them, and `left_out` says how many more
-// there are.
-struct Lineage {
+// The tree in rows {"step", "idea", "difference", "verdict", "median_us", "of_parent", "part",
+// "round", "chance"} of candidates as a history has them; `bound_us`: the roofline's time, or null.
+// Of more than some hundreds only the fastest with all that led to them, and `left_out` says how
+// many more there are.
+struct LineageTable {
   nlohmann::json rows = nlohmann::json::array();
   size_t left_out = 0;
 };
 
-Lineage lineage_of(const nlohmann::json& candidates, const nlohmann::json& bound_us);
+LineageTable lineage_of(const nlohmann::json& candidates, const nlohmann::json& bound_us);
 
 // Which kinds of actions paid: rows {"kind", "tried", "refused", "faster", "median_gain",
 // "best_gain", "best"}, the most gained first. A gain is the parent's time over the child's; of a

@@ -29,9 +29,8 @@ std::string said_of(const json& candidate, double us) {
 Rounds rounds_of(const json& history) {
   Rounds out;
   const json& candidates = list_at(history, "/candidates");
-  out.are_candidates = std::ranges::none_of(candidates, [](const json& one) {
-    return positive_at(one, "/proposed/round").has_value();
-  });
+  out.are_candidates = std::ranges::none_of(
+      candidates, [](const json& one) { return positive_at(one, "/proposed/round").has_value(); });
   std::map<double, Round> rounds;
   for (const json& one : candidates) {
     const double number = place_of(one, out.are_candidates);

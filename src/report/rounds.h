@@ -21,6 +21,7 @@ struct Round {
   int candidates = 0;
 };
 
+// A search in its rounds, the first one first.
 struct Rounds {
   bool are_candidates = false;  // each is one candidate
   std::vector<Round> rounds;

@@ -32,8 +32,8 @@ struct NearConfig {
 
 // A problem that was searched before.
 struct NearProblem {
-  archive::Problem problem;  // its features say what it is like
-  std::string from = {};     // the file that brought it; empty: it was searched here
+  archive::Problem problem;           // its features say what it is like
+  std::string from = {};              // the file that brought it; empty: it was searched here
   std::vector<NearConfig> best = {};  // the fastest first
 };
 

@@ -215,10 +215,15 @@ TEST_F(Travel, ARecordThatWasChangedIsNoticed) {
 
 TEST_F(Travel, RecordsThatMakeNoSenseAreDamage) {
   const std::vector<std::string> all = lines();
-  const std::vector<std::pair<const char*, json>> broken = {
-      {"problem", std::string(32, 'b')}, {"schedule", ""},     {"schedule", 7},
-      {"fields", "text"},                {"stage", "crowned"}, {"median_us", -1},
-      {"median_us", nullptr},            {"median_us", "10"},  {"parents", "fake n=1"}};
+  const std::vector<std::pair<const char*, json>> broken = {{"problem", std::string(32, 'b')},
+                                                            {"schedule", ""},
+                                                            {"schedule", 7},
+                                                            {"fields", "text"},
+                                                            {"stage", "crowned"},
+                                                            {"median_us", -1},
+                                                            {"median_us", nullptr},
+                                                            {"median_us", "10"},
+                                                            {"parents", "fake n=1"}};
   for (const auto& [field, value] : broken) {
     std::vector<std::string> changed_lines = all;
     changed_lines[2] = changed(all[2], field, value);
@@ -241,8 +246,8 @@ TEST_F(Travel, AProblemOfNoKeyOrTwiceIsDamage) {
 TEST_F(Travel, ARecordThatIsNestedWithoutEndIsDamage) {
   std::vector<std::string> all = lines();
   const size_t deep = 100'000;
-  all[2] = R"({"kind":"candidate","record":)" + std::string(deep, '[') + std::string(deep, ']') +
-           "}";
+  all[2] =
+      R"({"kind":"candidate","record":)" + std::string(deep, '[') + std::string(deep, ']') + "}";
   write(all);
   EXPECT_EQ(refusal(), ErrorCode::kArchiveDamaged);
 }

@@ -12,11 +12,11 @@ namespace {
 class TravelCli : public Cli {
  protected:
   void search(const std::string& expression, const std::string& archive,
-              const std::string& flags = "") {
+              const std::string& flags = "--candidates 12") {
     const Ran ran = shell("rm -f m.onnx; $W new '" + expression +
                           "' --out m.onnx > /dev/null && "
-                          "$W optimize m.onnx --target cpu --budget 20s --quiet --candidates 12 "
-                          "--out b --archive " +
+                          "$W optimize m.onnx --target cpu --budget 20s --quiet --out b "
+                          "--archive " +
                           archive + " " + flags + " --json");
     ASSERT_EQ(ran.status, 0) << ran.text << ran.err;
   }
@@ -78,7 +78,8 @@ TEST_F(TravelCli, AnArchiveTrainsThePolicyThatASearchThenTakes) {
   EXPECT_EQ(trained.out["trained"]["problems"], 1);
   EXPECT_EQ(trained.out["trained"]["archive"]["problems_left_out"], 0);
   EXPECT_TRUE(search::read_weights(scratch.path() / "w.json"));
-  search("transpose(x[80,96])", "a.sqlite", "--strategy tree --policy learned --weights w.json");
+  search("transpose(x[80,96])", "a.sqlite",
+         "--candidates 12 --strategy tree --policy learned --weights w.json");
 }
 
 TEST_F(TravelCli, WeightsOfNoPolicyOrBrokenOnesAreRefusedBeforeTheSearch) {

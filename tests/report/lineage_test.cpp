@@ -40,7 +40,7 @@ json searched() {
   return out;
 }
 
-std::vector<std::string> steps_of(const Lineage& lineage) {
+std::vector<std::string> steps_of(const LineageTable& lineage) {
   std::vector<std::string> out;
   for (const json& row : lineage.rows)
     out.push_back(row["step"]);
@@ -53,7 +53,7 @@ TEST(Lineage, ChildrenStandBeneathTheirParentTheFastestFirst) {
 }
 
 TEST(Lineage, AStepSaysIdeaDifferenceVerdictAndWhatItGained) {
-  const Lineage lineage = lineage_of(searched(), 12.5);
+  const LineageTable lineage = lineage_of(searched(), 12.5);
   const json& start = lineage.rows[0];
   EXPECT_EQ(start["idea"], "began with f n=1");
   EXPECT_EQ(start["difference"], "");
@@ -81,7 +81,7 @@ TEST(Lineage, OfManyTheFastestAreShownWithWhatLedToThem) {
   all.push_back(candidate(1, 1e6));
   for (int n = 2; n <= 1000; ++n)
     all.push_back(candidate(n, 2000 - n, "f n=1", action("tiling", "tile", 1, n)));
-  const Lineage lineage = lineage_of(all, nullptr);
+  const LineageTable lineage = lineage_of(all, nullptr);
   EXPECT_EQ(lineage.rows.size(), 101u);
   EXPECT_EQ(lineage.left_out, 899u);
   EXPECT_EQ(lineage.rows[0]["step"], "#1");

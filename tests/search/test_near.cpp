@@ -95,8 +95,8 @@ class Near : public testing::Test {
       if (one->name() != family) continue;
       std::set<std::string> seen;
       kernels::SpaceWalk(*one).all([&](const KernelConfig& config) {
-        const bool is_large = config.get("tile_x").value_or(1) > 32 ||
-                              config.get("tile_y").value_or(1) > 32;
+        const bool is_large =
+            config.get("tile_x").value_or(1) > 32 || config.get("tile_y").value_or(1) > 32;
         if (!is_large && seen.insert(config.text()).second) out.push_back(config);
         return out.size() < most;
       });

@@ -186,8 +186,7 @@ const std::vector<KernelConfig>& ActionSpace::entries(const std::string& family)
   return found == entries_.end() ? kNone : found->second;
 }
 
-std::optional<KernelConfig> nearest_legal(const kernels::Family& family,
-                                          const KernelConfig& wanted,
+std::optional<KernelConfig> nearest_legal(const kernels::Family& family, const KernelConfig& wanted,
                                           const std::vector<size_t>& keep) {
   const kernels::Space fields = family.space();
   KernelConfig offered = wanted;

@@ -1,5 +1,5 @@
-// What an archive's searches recorded, as outcomes that a policy is trained on: every search teaches
-// the next ones, without anything being measured again.
+// What an archive's searches recorded, as outcomes that a policy is trained on: every search
+// teaches the next ones, without anything being measured again.
 //
 //   WARPLOOM_TRY(const TaughtBy taught, outcomes_of(archive));
 //   for (const Outcomes& outcomes : taught.outcomes) …      // one a target that was searched on
@@ -18,10 +18,11 @@
 #include "search/policy/outcomes.h"
 
 namespace warploom::search {
+// What an archive has to teach.
 struct TaughtBy {
   std::vector<Outcomes> outcomes;
-  size_t foreign = 0;   // problems of other archives among them
-  size_t without = 0;   // problems whose graph is not known
+  size_t foreign = 0;  // problems of other archives among them
+  size_t without = 0;  // problems whose graph is not known
 };
 
 Result<TaughtBy> outcomes_of(archive::Archive& from);

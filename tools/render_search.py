@@ -7,6 +7,8 @@ import math
 from render_tables import number, percent, table
 
 FILE = "bench/results/search_curves.json"
+NEAR = "bench/results/search_near.json"
+FILTER = "bench/results/search_filter.json"
 
 
 def name_of(row):
@@ -82,3 +84,27 @@ def render_search_curves(root, what):
     if what == "problems":
         return render_rows(large)
     return render_summary(large if what == "large" else rows)
+
+
+def render_pairs(root, file, without, other):
+    """Strategies on the same problems without something and with it."""
+    path = root / file
+    if not path.exists():
+        return "Nothing is stored yet.\n"
+    rows = json.loads(path.read_text())["rows"]
+    lines = []
+    for name, of in by_name(rows).items():
+        for word, chosen in (("without", False), ("with", True)):
+            some = [row for row in of if bool(row[other]) == chosen]
+            if some:
+                lines.append([name, word, *summary_row("", some)[1:]])
+    return table(["strategy, policy, start", without, *HEADERS[1:]], lines)
+
+
+def render_near(root):
+    """Searches that begin at the bests of other problems, too, of problems that have any near."""
+    return render_pairs(root, NEAR, "bests of other problems", "begins_near")
+
+
+def render_filter(root):
+    return render_pairs(root, FILTER, "filter", "filters")

@@ -5,6 +5,9 @@
   measure.py WARPLOOM compile SECONDS  what has no outcome yet
   measure.py WARPLOOM measure SECONDS  the same; wants a machine with nothing else to do
   measure.py WARPLOOM replay           search_curves.json: every strategy on what was recorded
+  measure.py WARPLOOM near             search_near.json: the same begun at the bests of the others
+  measure.py WARPLOOM filter           search_filter.json: with what the policy promises little of
+                                       taken last, and without
 
 Every step goes on where earlier ones stopped: compile and measure until nothing is left. With the
 word gpu behind the step it is the problems of the GPU at hand, and gpu.gz.
@@ -17,7 +20,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).parent
 WITH_ACTIONS = ["linear", "branch", "tree", "evolution"]
-CURVES = HERE.parent / "results" / "search_curves.json"
+RESULTS = HERE.parent / "results"
+CURVES = RESULTS / "search_curves.json"
 
 
 def record(warploom, kind, *words):
@@ -71,6 +75,28 @@ def replay(warploom, kind, words):
     CURVES.write_text(json.dumps(curves, indent=1) + "\n")
 
 
+def pairs(warploom, kind, words, flag, key, starts):
+    """Strategies with a flag and without it, on the same problems."""
+    path = RESULTS / f"search_{flag}.json"
+    rows = []
+    for start in starts:
+        for chosen in (False, True):
+            only = [f"--{flag}"] if chosen else []
+            line = [warploom, "replay", str(HERE / f"{kind}.gz"), "--out", str(path), "--start",
+                    start, *only, *words]
+            subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
+            found = json.loads(path.read_text())
+            for row in found["rows"]:
+                row[key] = chosen
+            rows += found["rows"]
+    if flag == "near":
+        # Where nothing is near, nothing is told.
+        near = {row["problem"] for row in rows if row["near"] > 0}
+        rows = [row for row in rows if row["problem"] in near]
+    found["rows"] = rows
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
 def main():
     warploom, step, *rest = sys.argv[1:]
     kind = "gpu" if "gpu" in rest else "cpu"
@@ -79,6 +105,12 @@ def main():
         draw(warploom, kind)
     elif step == "replay":
         replay(warploom, kind, rest)
+    elif step == "near":
+        pairs(warploom, kind, ["--policy", "analytic", *rest], "near", "begins_near", ["guessed"])
+    elif step == "filter":
+        words = [word for name in WITH_ACTIONS for word in ("--strategy", name)]
+        pairs(warploom, kind, [*words, "--policy", "learned", *rest], "filter", "filters",
+              ["guessed", "drawn"])
     else:
         record(warploom, kind, "--phase", step, "--budget", rest[0] + "s")
 

@@ -162,7 +162,7 @@ def main():
     parser.add_argument("--small", action="store_true", help="the smaller shapes, on a GPU too")
     parser.add_argument("--full", action="store_true", help="CRFM's shapes, on a CPU too")
     parser.add_argument("--dry", action="store_true", help="measure nothing, write nothing")
-    parser.add_argument("--out", type=pathlib.Path, help="default bench/results/CARD/crfm_walk.json")
+    parser.add_argument("--out", type=pathlib.Path, help="default: see above")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         args.kind = kind_of(args.warploom, folder, args.target)

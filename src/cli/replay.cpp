@@ -92,19 +92,35 @@ Result<std::vector<Contender>> contenders_of(const Flags& flags) {
   return out;
 }
 
+// The values of each field that its plans have. A field that its family got since they were
+// recorded has one, its default: the space stays the one that was measured.
+search::ValueRanges ranges_of(const search::RecordedProblem& problem) {
+  search::ValueRanges out;
+  for (const search::RecordedPlan& plan : problem.plans) {
+    const auto config = kernels::config_from_text(plan.config);
+    if (!config) continue;
+    auto& fields = out[config->family()];
+    for (size_t i = 0; i < config->size(); ++i) {
+      auto& values = fields[std::string(config->field(i).name)];
+      if (!contains(values, config->get(i))) values.push_back(config->get(i));
+    }
+  }
+  return out;
+}
+
 // The closed space of a problem with its verdicts. What was not measured yet is left out: its
 // verdict would be that it was refused.
 Recording recording_of(const search::Outcomes& outcomes, const search::RecordedProblem& problem) {
   const kernels::Region region(problem.graph, problem.track);
   Recording out;
-  out.space =
-      search::closed_space(search::search_space_of(region, outcomes.capabilities), problem.ranges);
+  out.space = search::closed_space(search::search_space_of(region, outcomes.capabilities),
+                                   ranges_of(problem));
   // Nothing is built: what it would be built to was judged already.
   out.space.build = [](const kernels::KernelConfig&) { return Result<LaunchList>(LaunchList()); };
   for (const search::RecordedPlan& plan : problem.plans) {
     const auto config = kernels::config_from_text(plan.config);
     if (!config || !plan.is_known()) continue;
-    out.verdicts[plan.config] = {
+    out.verdicts[config->text()] = {
         .config = *config, .accepted = plan.is_right(), .us = plan.is_right() ? plan.us : 0};
   }
   out.actions = std::make_shared<search::ActionSpace>(out.space);

@@ -10,10 +10,10 @@
 #include "archive/archive.h"
 #include "base/casts.h"
 #include "graph/graph.h"
-#include "graph/graph_json.h"  // IWYU pragma: keep (conversions of Graph)
 #include "graph/track.h"
 #include "kernels/family.h"
 #include "search/policy/features.h"
+#include "search/policy/graph_record.h"
 #include "search/policy/outcomes.h"
 #include "search/search_space.h"
 #include "target/capabilities.h"
@@ -68,7 +68,7 @@ void note_problem(archive::Problem& problem, const SearchSpace& space) {
     const FeatureRow& row = kFeatureRows[i];
     if (is_of_problem(row.group)) problem.features[row.name] = seen[i];
   }
-  problem.graph = without_weights(space.region.graph);
+  problem.graph = graph_to_record(without_weights(space.region.graph));
   problem.capabilities = capabilities_to_json(space.capabilities);
 }
 
@@ -76,9 +76,9 @@ std::optional<kernels::Region> region_of(const archive::Problem& problem) {
   const auto track = track_named(problem.track);
   if (!track || !problem.graph.is_object()) return std::nullopt;
   try {
-    auto graph = with_binaries(problem.graph).get<graph::Graph>();
-    if (!is_whole(graph) || !is_sound(graph)) return std::nullopt;
-    return kernels::Region(std::move(graph), *track);
+    auto graph = graph_from_record(with_binaries(problem.graph));
+    if (!graph || !is_sound(*graph)) return std::nullopt;
+    return kernels::Region(*std::move(graph), *track);
   } catch (const json::exception&) {
     return std::nullopt;
   }

@@ -58,13 +58,13 @@ TEST_F(WalkCli, ARefusedStepSaysWhyAndTheWalkGoesOn) {
 }
 
 TEST_F(WalkCli, AWalkGoesOnWhereItStopped) {
-  ASSERT_EQ(walk({round_of(1, "tile_x=16")}, "--out w.json").status, 0);
+  ASSERT_EQ(walk(json::array({round_of(1, "tile_x=16")}), "--out w.json").status, 0);
   json before = json::parse(*read_file(scratch.path() / "w.json"));
   before["rows"][0]["regions"][0]["us"] = 12345.5;
   ASSERT_TRUE(write_file(scratch.path() / "w.json", before.dump()));
-  const Ran again = walk({round_of(1, "tile_x=16")}, "--out w.json");
+  const Ran again = walk(json::array({round_of(1, "tile_x=16")}), "--out w.json");
   EXPECT_EQ(again.out["rows"][0]["us"], 12345.5);  // taken up, not measured again
-  const Ran other = walk({round_of(1, "tile_y=16")}, "--out w.json");
+  const Ran other = walk(json::array({round_of(1, "tile_y=16")}), "--out w.json");
   EXPECT_NE(other.out["rows"][0]["us"], 12345.5);  // of other steps
 }
 

@@ -37,10 +37,10 @@ class DoubtfulPolicy final : public Policy {
 // How many of the first proposals that are no starts pack B.
 int packed_among_first(const Recording& recording, bool filters) {
   const StrategyPtr strategy =
-      make_strategy(Strategy::tree, {.space = &recording.space,
-                                     .seed = 1,
-                                     .policy = std::make_shared<DoubtfulPolicy>(),
-                                     .filters = filters});
+      make_strategy(Strategy::branch, {.space = &recording.space,
+                                       .seed = 1,
+                                       .policy = std::make_shared<DoubtfulPolicy>(),
+                                       .filters = filters});
   int packed = 0;
   int steps = 0;
   while (steps < 20) {

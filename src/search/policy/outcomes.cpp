@@ -17,9 +17,9 @@
 #include "base/gzip.h"
 #include "base/rows.h"
 #include "graph/graph.h"
-#include "graph/graph_json.h"  // IWYU pragma: keep (conversions of Graph)
 #include "graph/track.h"
 #include "kernels/config/reader.h"
+#include "search/policy/graph_record.h"
 #include "target/capabilities.h"
 
 namespace warploom::search {
@@ -28,7 +28,7 @@ using nlohmann::json;
 using target::Capabilities;
 
 constexpr const char* kFormat = "warploom-outcomes";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;  // 1: operators by numbers that a later list gave to others
 constexpr size_t kMostBytes = size_t{256} << 20;  // of a file when it is unpacked
 
 // What of the capabilities is not a card's, which card_to_json() knows.
@@ -60,7 +60,7 @@ json json_of(const RecordedProblem& problem) {
   out["name"] = problem.name;
   out["use"] = kUses[as_size(problem.use)];
   out["track"] = name_of(problem.track);
-  out["graph"] = problem.graph;
+  out["graph"] = graph_to_record(problem.graph);
   out["ranges"] = problem.ranges;
   out["plans"] = json::array();
   for (const RecordedPlan& plan : problem.plans)
@@ -101,9 +101,12 @@ Result<RecordedProblem> problem_from(const json& in, const std::string& file) {
   const std::string place = file + ": " + out.name;
   const auto use = row_where<Use>(kUses, in.at("use").get<std::string>());
   const auto track = track_named(in.at("track").get<std::string>());
-  out.graph = in.at("graph").get<graph::Graph>();
+  auto graph = graph_from_record(in.at("graph"));
   if (!use || !track) return fail(broken(place, "an unknown use or track"));
-  if (!is_whole(out.graph)) return fail(broken(place, "a graph whose nodes name no tensors of it"));
+  if (!graph)
+    return fail(
+        broken(place, "a graph with an unknown operator or type, or no tensors of its nodes"));
+  out.graph = *std::move(graph);
   out.use = *use;
   out.track = *track;
   out.ranges = in.at("ranges").get<decltype(out.ranges)>();
@@ -157,20 +160,6 @@ Capabilities capabilities_from_json(const json& in) {
     out.*figure.value = in.at(figure.key).get<bool>();
   out.rates.clock_ghz = in.at("clock_ghz").get<double>();
   return target::with_card(std::move(out), in.at("card"));
-}
-
-bool is_whole(const graph::Graph& graph) {
-  const auto is_there = [&](graph::TensorId id) {
-    return id >= 0 && as_size(id) < graph.tensors.size();
-  };
-  const auto are_there = [&](const auto& ids) { return std::ranges::all_of(ids, is_there); };
-  const auto is_sound = [&](const graph::Node& node) {
-    const auto is_known = [&](graph::TensorId id) { return id == -1 || is_there(id); };
-    return std::ranges::all_of(node.inputs, is_known) &&
-           std::ranges::all_of(node.outputs, is_known);
-  };
-  return are_there(graph.inputs) && are_there(graph.outputs) && !graph.outputs.empty() &&
-         std::ranges::all_of(graph.nodes, is_sound);
 }
 
 std::optional<double> RecordedProblem::best_us() const {

@@ -83,9 +83,6 @@ struct Outcomes {
 nlohmann::json capabilities_to_json(const target::Capabilities& capabilities);
 target::Capabilities capabilities_from_json(const nlohmann::json& json);
 
-// Whether nodes name tensors that there are.
-bool is_whole(const graph::Graph& graph);
-
 nlohmann::json to_json(const Outcomes& outcomes);
 // `place` names the file in errors.
 Result<Outcomes> outcomes_from_json(const nlohmann::json& json, const std::string& place);

@@ -75,24 +75,35 @@ def replay(warploom, kind, words):
     CURVES.write_text(json.dumps(curves, indent=1) + "\n")
 
 
-def pairs(warploom, kind, words, flag, key, starts):
-    """Strategies with a flag and without it, on the same problems."""
-    path = RESULTS / f"search_{flag}.json"
+def replayed(warploom, kind, path, words):
+    line = [warploom, "replay", str(HERE / f"{kind}.gz"), "--out", str(path), *words]
+    subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
+    return json.loads(path.read_text())
+
+
+def near(warploom, kind, words):
+    """Of problems that have something near: strategies begun there, and not."""
+    path = RESULTS / "search_near.json"
+    words = ["--policy", "analytic", *words]
     rows = []
-    for start in starts:
-        for chosen in (False, True):
-            only = [f"--{flag}"] if chosen else []
-            line = [warploom, "replay", str(HERE / f"{kind}.gz"), "--out", str(path), "--start",
-                    start, *only, *words]
-            subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
-            found = json.loads(path.read_text())
-            for row in found["rows"]:
-                row[key] = chosen
+    for chosen in (False, True):
+        found = replayed(warploom, kind, path, [*words, *(["--near"] if chosen else [])])
+        rows += [row | {"begins_near": chosen} for row in found["rows"]]
+    told = {row["problem"] for row in rows if row["near"] > 0}
+    found["rows"] = [row for row in rows if row["problem"] in told]
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def filtered(warploom, kind, words):
+    """The learned policy, with what it gives less than some per cent of odds taken last."""
+    path = RESULTS / "search_filter.json"
+    words = [word for name in WITH_ACTIONS for word in ("--strategy", name)] + words
+    rows = []
+    for start in ("guessed", "drawn"):
+        for percent in ("0", "2", "5", "10"):
+            found = replayed(warploom, kind, path, ["--policy", "learned", "--start", start,
+                                                    "--unlikely", percent, *words])
             rows += found["rows"]
-    if flag == "near":
-        # Where nothing is near, nothing is told.
-        near = {row["problem"] for row in rows if row["near"] > 0}
-        rows = [row for row in rows if row["problem"] in near]
     found["rows"] = rows
     path.write_text(json.dumps(found, indent=1) + "\n")
 
@@ -106,11 +117,9 @@ def main():
     elif step == "replay":
         replay(warploom, kind, rest)
     elif step == "near":
-        pairs(warploom, kind, ["--policy", "analytic", *rest], "near", "begins_near", ["guessed"])
+        near(warploom, kind, rest)
     elif step == "filter":
-        words = [word for name in WITH_ACTIONS for word in ("--strategy", name)]
-        pairs(warploom, kind, [*words, "--policy", "learned", *rest], "filter", "filters",
-              ["guessed", "drawn"])
+        filtered(warploom, kind, rest)
     else:
         record(warploom, kind, "--phase", step, "--budget", rest[0] + "s")
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -114,6 +115,14 @@ Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
                                  "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
                                  {problem}));
   return rows.empty() ? std::nullopt : std::optional(rows[0]);
+}
+
+Result<std::vector<Candidate>> Archive::fastest(const std::string& problem, size_t most) {
+  return select<Candidate>(
+      "candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
+      "ORDER BY median_us LIMIT " +
+          std::to_string(most),
+      {problem});
 }
 
 Result<std::vector<Run>> Archive::runs(const std::string& problem) {

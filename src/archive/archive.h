@@ -167,6 +167,8 @@ class Archive {
   Result<std::vector<Candidate>> candidates(const std::string& problem);
   // The fastest promoted, else the fastest screened.
   Result<std::optional<Candidate>> best(const std::string& problem);
+  // The fastest accepted ones, at most so many.
+  Result<std::vector<Candidate>> fastest(const std::string& problem, size_t most);
   Result<std::vector<Run>> runs(const std::string& problem);
   Result<Moments> moments(const std::string& problem);
 

@@ -54,7 +54,7 @@ struct Flags {
   std::string start = "guessed";
   int seeds = 20;
   int most = 256;
-  bool filters = false;
+  int unlikely = 0;  // per cent
   bool is_near = false;
 };
 
@@ -200,7 +200,7 @@ json row_of(const search::RecordedProblem& problem, const Recorded& recording,
     setup.seed = as_uint64(seed);
     setup.most = flags.most;
     setup.start = *row_where<search::Start>(kStarts, flags.start);
-    setup.filters = flags.filters;
+    setup.unlikely = flags.unlikely / 100.0;
     setup.near = recording.near;
     curves.push_back(search::curve_of(recording.recording, setup));
   }
@@ -212,7 +212,7 @@ json row_of(const search::RecordedProblem& problem, const Recorded& recording,
   if (contender.kind) row["policy"] = search::kPolicyNames[as_size(*contender.kind)];
   row["start"] = nullptr;
   if (contender.kind) row["start"] = flags.start;
-  row["filters"] = flags.filters;
+  row["unlikely_percent"] = flags.unlikely;
   row["near"] = recording.near.size();
   row["seeds"] = flags.seeds;
   row["to_095"] = candidates_to(curves, 0.95);
@@ -266,7 +266,12 @@ Command replay_command() {
       {"--strategy", &flags->strategies, "of these alone; default: all"},
       {"--policy", &flags->policies, "by these alone; default: all"},
       {"--start", &flags->start, "where those begin that take actions", kStarts},
-      {"--filter", &flags->filters, "what a policy holds for unlikely is taken last"},
+      {"--unlikely",
+       &flags->unlikely,
+       "what a policy gives less than so many per cent of odds is taken last; default 0",
+       {},
+       0,
+       100},
       {"--near", &flags->is_near, "searches begin at the bests of the other problems, too"},
       {"--seeds", &flags->seeds, "of each; default 20", {}, 1, 10'000},
       {"--candidates", &flags->most, "at most so many; default 256", {}, 1, 100'000}};

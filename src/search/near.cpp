@@ -27,7 +27,9 @@ using nlohmann::json;
 constexpr double kFar = 0.9;          // five doublings of every axis of a product, or another kind
 constexpr double kOtherTrack = 0.25;  // as far as twice the bytes of an element
 constexpr size_t kProblems = 3;
-constexpr size_t kOfEach = 2;  // configs of a problem
+constexpr size_t kOfEach = 2;   // configs of a problem
+constexpr size_t kFastest = 8;  // of which they are
+constexpr size_t kRead = 8;     // problems, in case that some have nothing to give
 
 std::optional<KernelConfig> carried_over(const std::string& text, const SearchSpace& space) {
   const auto raw = kernels::read_raw(text);
@@ -46,7 +48,7 @@ std::vector<NearConfig> best_of(std::vector<archive::Candidate> candidates) {
   std::ranges::stable_sort(candidates, {}, [](const auto& one) { return *one.median_us; });
   std::vector<NearConfig> out;
   for (const archive::Candidate& one : candidates)
-    if (out.size() < 2 * kOfEach) out.push_back({one.schedule, *one.median_us});
+    if (out.size() < kFastest) out.push_back({one.schedule, *one.median_us});
   return out;
 }
 }  // namespace
@@ -101,21 +103,27 @@ Result<std::vector<NearStart>> near_starts(archive::Archive& from, const archive
                                            const SearchSpace& space, bool is_known) {
   std::vector<NearProblem> found;
   WARPLOOM_TRY(const auto foreign, from.foreign_problems());
-  for (const auto& [file, one] : foreign) {
-    if (is_known && one.key != problem.key) continue;
-    if (distance_between(problem, one) > kFar) continue;
-    WARPLOOM_TRY(const auto records, from.foreign_candidates(one.key));
-    std::vector<archive::Candidate> candidates;
-    for (const auto& candidate : records)
-      candidates.push_back(candidate.record);
-    found.push_back({one, file, best_of(std::move(candidates))});
+  for (const auto& [file, one] : foreign)
+    if (!is_known || one.key == problem.key) found.push_back({one, file});
+  if (!is_known) {
+    WARPLOOM_TRY(const auto own, from.problems());
+    for (const archive::Problem& one : own)
+      if (one.key != problem.key) found.push_back({one});
   }
-  if (is_known) return starts_from(found, problem, space);
-  WARPLOOM_TRY(const auto own, from.problems());
-  for (const archive::Problem& one : own) {
-    if (one.key == problem.key || distance_between(problem, one) > kFar) continue;
-    WARPLOOM_TRY(auto candidates, from.candidates(one.key));
-    found.push_back({one, "", best_of(std::move(candidates))});
+  // Only of the nearest candidates are read: an archive may hold a hundred thousand.
+  std::ranges::stable_sort(
+      found, {}, [&](const NearProblem& one) { return distance_between(problem, one.problem); });
+  if (found.size() > kRead) found.resize(kRead);
+  for (NearProblem& one : found) {
+    std::vector<archive::Candidate> candidates;
+    if (one.from.empty()) {
+      WARPLOOM_TRY(candidates, from.fastest(one.problem.key, kFastest));
+    } else {
+      WARPLOOM_TRY(const auto records, from.foreign_candidates(one.problem.key));
+      for (const auto& record : records)
+        candidates.push_back(record.record);
+    }
+    one.best = best_of(std::move(candidates));
   }
   return starts_from(found, problem, space);
 }

@@ -35,12 +35,12 @@ class DoubtfulPolicy final : public Policy {
 };
 
 // How many of the first proposals that are no starts pack B.
-int packed_among_first(const Recording& recording, bool filters) {
+int packed_among_first(const Recording& recording, double unlikely) {
   const StrategyPtr strategy =
       make_strategy(Strategy::branch, {.space = &recording.space,
                                        .seed = 1,
                                        .policy = std::make_shared<DoubtfulPolicy>(),
-                                       .filters = filters});
+                                       .unlikely = unlikely});
   int packed = 0;
   int steps = 0;
   while (steps < 20) {
@@ -56,8 +56,8 @@ int packed_among_first(const Recording& recording, bool filters) {
 
 TEST(Filters, WhatIsUnlikelyIsTakenLast) {
   const Recording recording = made_up_recording();
-  EXPECT_GT(packed_among_first(recording, false), 0);
-  EXPECT_EQ(packed_among_first(recording, true), 0);
+  EXPECT_GT(packed_among_first(recording, 0), 0);
+  EXPECT_EQ(packed_among_first(recording, 0.02), 0);
 }
 
 TEST(Filters, WhatIsUnlikelyIsStillTaken) {
@@ -65,7 +65,7 @@ TEST(Filters, WhatIsUnlikelyIsStillTaken) {
   const auto curve = curve_of(recording, {.strategy = Strategy::tree,
                                           .policy = std::make_shared<DoubtfulPolicy>(),
                                           .most = 10'000,
-                                          .filters = true});
+                                          .unlikely = 0.02});
   EXPECT_EQ(curve.sequence.size(), recording.verdicts.size());
 }
 

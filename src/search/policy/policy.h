@@ -42,9 +42,6 @@ class Policy {
 
 using PolicyPtr = std::shared_ptr<Policy>;
 
-// A promise below it is tried last.
-inline constexpr double kUnlikely = 0.02;
-
 enum class PolicyKind : uint8_t { uniform, analytic, learned };
 inline constexpr const char* kPolicyNames[] = {"uniform", "analytic", "learned"};
 

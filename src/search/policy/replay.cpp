@@ -18,6 +18,7 @@
 namespace warploom::search {
 namespace {
 constexpr double kSlowStart = 0.8;  // of the best's speed: starts are slower, where some are
+constexpr double kUnlikely = 0.02;  // a promise below it is tried last
 constexpr double kPostponed = -50;  // on a logarithm of weights
 
 class Search {

@@ -39,7 +39,7 @@ Curve curve_of(const Recording& recording, const ReplaySetup& setup) {
                                                               .policy = setup.policy,
                                                               .actions = recording.actions,
                                                               .start = setup.start,
-                                                              .filters = setup.filters});
+                                                              .unlikely = setup.unlikely});
   for (const kernels::KernelConfig& config : std::views::reverse(setup.near))
     strategy->suggest(config);
   const double best_of_all = recording.best_us();

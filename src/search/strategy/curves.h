@@ -49,7 +49,7 @@ struct ReplaySetup {
   uint64_t seed = 1;
   int most = 256;  // candidates
   Start start = Start::guessed;
-  bool filters = false;
+  double unlikely = 0;                           // see StrategySetup
   std::vector<kernels::KernelConfig> near = {};  // what is suggested, the nearest first
 };
 

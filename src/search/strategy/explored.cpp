@@ -163,8 +163,8 @@ std::vector<Choice> Explored::choices(const Node& node) {
   for (size_t i = 0; i < out.size(); ++i) {
     out[i].weight = weights[i];
     const auto promise =
-        setup_.filters ? setup_.policy->promise(state, out[i].config) : std::nullopt;
-    if (promise && *promise < kUnlikely) out[i].weight *= kPostponed;
+        setup_.unlikely > 0 ? setup_.policy->promise(state, out[i].config) : std::nullopt;
+    if (promise && *promise < setup_.unlikely) out[i].weight *= kPostponed;
   }
   std::ranges::stable_sort(out, std::ranges::greater(), &Choice::weight);
   return out;

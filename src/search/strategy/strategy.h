@@ -97,7 +97,7 @@ struct StrategySetup {
   // Of the space; none: the strategy makes its own. Several searches of one space may share it.
   std::shared_ptr<const ActionSpace> actions = {};
   Start start = Start::guessed;
-  bool filters = false;  // actions whose result the policy holds for unlikely are taken last
+  double unlikely = 0;  // actions whose result the policy gives lower odds are taken last
 };
 
 StrategyPtr make_strategy(Strategy strategy, const StrategySetup& setup);

@@ -27,6 +27,8 @@ WHAT is
                           bench/results/MACHINE/search.json
   search_curves WHAT      how many candidates strategies need on closed sub-spaces, of all
                           problems, of large ones or by problem: bench/results/search_curves.json
+  near                    what bests of other problems gain: bench/results/search_near.json
+  filter                  what the policy's promise gains: bench/results/search_filter.json
   profiles MACHINE        what the units of a GPU were busy with,
                           bench/results/MACHINE/profiles.json
   packed FOLDER           what it takes to read weights packed or not,
@@ -66,7 +68,7 @@ from render_results import (
     render_misses,
     short_results,
 )
-from render_search import render_search_curves
+from render_search import render_filter, render_near, render_search_curves
 from render_tables import at_commit, outcome_table, percent, refusal_table
 
 BLOCK = re.compile(r"(<!-- begin ([^>]*?) -->\n)(.*?)(<!-- end -->)", re.S)
@@ -209,6 +211,10 @@ def render(what, root):
         return render_misses(root, words[1])
     if words[0] == "search_curves" and len(words) == 2:
         return render_search_curves(root, words[1])
+    if words == ["near"]:
+        return render_near(root)
+    if words == ["filter"]:
+        return render_filter(root)
     own = getattr(render_measured, f"render_{words[0]}", None)
     if own and len(words) == 2:
         return own(root, words[1])

@@ -7,6 +7,8 @@ import math
 from render_tables import number, percent, table
 
 FILE = "bench/results/search_curves.json"
+NEAR = "bench/results/search_near.json"
+FILTER = "bench/results/search_filter.json"
 
 
 def name_of(row):
@@ -82,3 +84,29 @@ def render_search_curves(root, what):
     if what == "problems":
         return render_rows(large)
     return render_summary(large if what == "large" else rows)
+
+
+def render_kinds(root, file, heading, kind_of):
+    """Strategies on the same problems, a row each kind."""
+    path = root / file
+    if not path.exists():
+        return "Nothing is stored yet.\n"
+    lines = []
+    for name, of in by_name(json.loads(path.read_text())["rows"]).items():
+        kinds = list(dict.fromkeys(kind_of(row) for row in of))
+        for kind in kinds:
+            some = [row for row in of if kind_of(row) == kind]
+            lines.append([name, kind, *summary_row("", some)[1:]])
+    return table(["strategy, policy, start", heading, *HEADERS[1:]], lines)
+
+
+def render_near(root):
+    """Searches that begin at the bests of other problems, too, of problems that have any near."""
+    return render_kinds(root, NEAR, "begins at bests of others",
+                        lambda row: "yes" if row["begins_near"] else "no")
+
+
+def render_filter(root):
+    return render_kinds(root, FILTER, "odds that are taken last",
+                        lambda row: f"below {row['unlikely_percent']} %"
+                        if row["unlikely_percent"] else "none")

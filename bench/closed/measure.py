@@ -5,6 +5,9 @@
   measure.py WARPLOOM compile SECONDS  what has no outcome yet
   measure.py WARPLOOM measure SECONDS  the same; wants a machine with nothing else to do
   measure.py WARPLOOM replay           search_curves.json: every strategy on what was recorded
+  measure.py WARPLOOM near             search_near.json: the same begun at the bests of the others
+  measure.py WARPLOOM filter           search_filter.json: with what the policy promises little of
+                                       taken last, and without
 
 Every step goes on where earlier ones stopped: compile and measure until nothing is left. With the
 word gpu behind the step it is the problems of the GPU at hand, and gpu.gz.
@@ -17,7 +20,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).parent
 WITH_ACTIONS = ["linear", "branch", "tree", "evolution"]
-CURVES = HERE.parent / "results" / "search_curves.json"
+RESULTS = HERE.parent / "results"
+CURVES = RESULTS / "search_curves.json"
 
 
 def record(warploom, kind, *words):
@@ -71,6 +75,39 @@ def replay(warploom, kind, words):
     CURVES.write_text(json.dumps(curves, indent=1) + "\n")
 
 
+def replayed(warploom, kind, path, words):
+    line = [warploom, "replay", str(HERE / f"{kind}.gz"), "--out", str(path), *words]
+    subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
+    return json.loads(path.read_text())
+
+
+def near(warploom, kind, words):
+    """Of problems that have something near: strategies begun there, and not."""
+    path = RESULTS / "search_near.json"
+    words = ["--policy", "analytic", *words]
+    rows = []
+    for chosen in (False, True):
+        found = replayed(warploom, kind, path, [*words, *(["--near"] if chosen else [])])
+        rows += [row | {"begins_near": chosen} for row in found["rows"]]
+    told = {row["problem"] for row in rows if row["near"] > 0}
+    found["rows"] = [row for row in rows if row["problem"] in told]
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def filtered(warploom, kind, words):
+    """The learned policy, with what it gives less than some per cent of odds taken last."""
+    path = RESULTS / "search_filter.json"
+    words = [word for name in WITH_ACTIONS for word in ("--strategy", name)] + words
+    rows = []
+    for start in ("guessed", "drawn"):
+        for percent in ("0", "2", "5", "10"):
+            found = replayed(warploom, kind, path, ["--policy", "learned", "--start", start,
+                                                    "--unlikely", percent, *words])
+            rows += found["rows"]
+    found["rows"] = rows
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
 def main():
     warploom, step, *rest = sys.argv[1:]
     kind = "gpu" if "gpu" in rest else "cpu"
@@ -79,6 +116,10 @@ def main():
         draw(warploom, kind)
     elif step == "replay":
         replay(warploom, kind, rest)
+    elif step == "near":
+        near(warploom, kind, rest)
+    elif step == "filter":
+        filtered(warploom, kind, rest)
     else:
         record(warploom, kind, "--phase", step, "--budget", rest[0] + "s")
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -69,8 +70,11 @@ Result<std::vector<Record>> Archive::select(const std::string& rest,
 }
 
 Status Archive::add_problem(const Problem& problem) {
-  WARPLOOM_CHECK(run("INSERT INTO problems (record) VALUES (?) ON CONFLICT (key) DO NOTHING",
-                     {sealed_text(problem)}));
+  WARPLOOM_CHECK(
+      run("INSERT INTO problems (record) VALUES (?) ON CONFLICT (key) DO UPDATE "
+          "SET record=excluded.record WHERE record ->> 'features' IS NULL "
+          "AND excluded.record ->> 'features' IS NOT NULL",
+          {sealed_text(problem)}));
   return ok();
 }
 
@@ -113,6 +117,14 @@ Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
   return rows.empty() ? std::nullopt : std::optional(rows[0]);
 }
 
+Result<std::vector<Candidate>> Archive::fastest(const std::string& problem, size_t most) {
+  return select<Candidate>(
+      "candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
+      "ORDER BY median_us LIMIT " +
+          std::to_string(most),
+      {problem});
+}
+
 Result<std::vector<Run>> Archive::runs(const std::string& problem) {
   return select<Run>("runs WHERE problem=? ORDER BY id", {problem});
 }
@@ -139,6 +151,50 @@ Status Archive::add_exchange(const std::string& problem, json exchange) {
 
 Result<std::vector<json>> Archive::exchanges(const std::string& problem) {
   return select<json>("exchanges WHERE problem=? ORDER BY id", {problem});
+}
+
+Status Archive::add_foreign(const std::vector<Foreign<json>>& records) {
+  static const std::string kSql =
+      "INSERT INTO foreign_records (record, imported) VALUES (?, " + kNow +
+      ") ON CONFLICT (kind, problem, name) DO UPDATE SET record=excluded.record";
+  return in_transaction([&]() -> Status {
+    for (const Foreign<json>& one : records) {
+      json record = one.record;
+      record["from"] = one.from;
+      WARPLOOM_CHECK(run(kSql, {sealed_text(std::move(record))}));
+    }
+    return ok();
+  });
+}
+
+template <class Record>
+Result<std::vector<Foreign<Record>>> Archive::select_foreign(const std::string& kind,
+                                                             const std::string& problem) const {
+  const std::string rest = "foreign_records WHERE kind=?";
+  const std::string ordered = " ORDER BY id";
+  WARPLOOM_TRY(const auto rows,
+               problem.empty() ? select<json>(rest + ordered, {kind})
+                               : select<json>(rest + " AND problem=?" + ordered, {kind, problem}));
+  try {
+    std::vector<Foreign<Record>> out;
+    for (const json& row : rows)
+      out.push_back({row.at("from").get<std::string>(), row.at("record").get<Record>()});
+    return out;
+  } catch (const json::exception& error) {
+    return damaged(error.what());
+  }
+}
+
+Result<std::vector<Foreign<Problem>>> Archive::foreign_problems() {
+  return select_foreign<Problem>("problem", "");
+}
+
+Result<std::vector<Foreign<Candidate>>> Archive::foreign_candidates(const std::string& problem) {
+  return select_foreign<Candidate>("candidate", problem);
+}
+
+Result<std::vector<Foreign<Run>>> Archive::foreign_runs(const std::string& problem) {
+  return select_foreign<Run>("run", problem);
 }
 
 Result<Moments> Archive::moments(const std::string& problem) {

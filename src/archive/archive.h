@@ -42,6 +42,12 @@ struct Problem {
   std::string target;
   std::string device;
   std::string text;  // the graph, one line a node
+  // What later searches of other problems, and the training of a policy, go by: numbers that say
+  // what it is like, by their names; the graph, the target. Null: an older program kept none.
+  nlohmann::json features = {};
+  nlohmann::json graph = {};
+  nlohmann::json capabilities = {};
+  nlohmann::json bound = {};  // {"us", "of"} of the roofline; null: none is known
 };
 
 // screened: right on sampled outputs and timed; promoted: judged whole in a fresh evaluator;
@@ -57,6 +63,9 @@ struct Candidate {
   // The step from the first of them, {"kind", "settings", "sentence", …}; null: none was told, or a
   // program of before steps were kept recorded it.
   nlohmann::json action = {};
+  // Of which round of which strategy, and what chance which policy gave it: {"strategy", "policy",
+  // "round", "chance"}; null: nobody told.
+  nlohmann::json proposed = {};
   Stage stage = Stage::refused;
   std::string error_code = {};  // "candidate-wrong"; empty when not refused
   // Of one measurement, in turns with the reference; what is not known has no value.
@@ -98,6 +107,15 @@ struct Run {
   size_t known = 0;
   std::string known_best = {};
   double budget_seconds = 0;  // 0: something else ended it, or an older program
+  // Where it began beside the families' guesses: the bests of other problems,
+  // [{"schedule", "problem", "name", "device", "distance", "from"}].
+  nlohmann::json near = {};
+};
+
+// A record of another archive, and of which: the name of the file that brought it.
+template <class Record> struct Foreign {
+  std::string from;
+  Record record;
 };
 
 // A record is kept as JSON; what SQL asks about it are columns that resources/archive/schema.sql
@@ -105,17 +123,18 @@ struct Run {
 NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"},
                                      {Stage::screened, "screened"},
                                      {Stage::promoted, "promoted"}})
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Problem, key, name, track, target, device, text)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Problem, key, name, track, target, device, text,
+                                                features, graph, capabilities, bound)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Candidate, problem, schedule, fields, family,
-                                                parents, action, stage, error_code, median_us,
-                                                low_us, high_us, reference_us, reference_low_us,
-                                                reference_high_us, speedup, speedup_low,
-                                                speedup_high, machine, error, max_error, seed,
-                                                source_hash, environment, built, verdict,
-                                                screened_us, source)
+                                                parents, action, proposed, stage, error_code,
+                                                median_us, low_us, high_us, reference_us,
+                                                reference_low_us, reference_high_us, speedup,
+                                                speedup_low, speedup_high, machine, error,
+                                                max_error, seed, source_hash, environment, built,
+                                                verdict, screened_us, source)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, reference_us,
                                                 environment, status, candidates, seconds, best,
-                                                known, known_best, budget_seconds)
+                                                known, known_best, budget_seconds, near)
 
 // When records were made, in seconds since 1970: of a problem's candidates in the order of
 // candidates(), the first time each was recorded, and of its runs in the order of runs(), when each
@@ -129,7 +148,8 @@ class Archive {
  public:
   static Result<Archive> open(const std::filesystem::path& path,
                               std::chrono::milliseconds lock_timeout = std::chrono::seconds(10));
-  Status add_problem(const Problem& problem);  // the same key again changes nothing
+  // The same key again changes nothing, but for what an older program did not keep of it.
+  Status add_problem(const Problem& problem);
   // The same (problem, schedule) again replaces the record, whoever wrote that, in one statement:
   // several searches may be at it. But what is known stands against what says less:
   //
@@ -147,6 +167,8 @@ class Archive {
   Result<std::vector<Candidate>> candidates(const std::string& problem);
   // The fastest promoted, else the fastest screened.
   Result<std::optional<Candidate>> best(const std::string& problem);
+  // The fastest accepted ones, at most so many.
+  Result<std::vector<Candidate>> fastest(const std::string& problem, size_t most);
   Result<std::vector<Run>> runs(const std::string& problem);
   Result<Moments> moments(const std::string& problem);
 
@@ -155,12 +177,23 @@ class Archive {
   Status add_exchange(const std::string& problem, nlohmann::json exchange);
   Result<std::vector<nlohmann::json>> exchanges(const std::string& problem);
 
+  // Records of other archives (travel.h), apart from one's own: nothing above tells of them, so
+  // none of them is an answer or a best. All of them, or none where writing fails; the same record
+  // again takes the place of the one before.
+  Status add_foreign(const std::vector<Foreign<nlohmann::json>>& records);
+  Result<std::vector<Foreign<Problem>>> foreign_problems();
+  Result<std::vector<Foreign<Candidate>>> foreign_candidates(const std::string& problem);
+  Result<std::vector<Foreign<Run>>> foreign_runs(const std::string& problem);
+
  private:
   // A statement to its end, which is what commits, with `values` in its places: the first column of
   // its rows.
   Result<std::vector<std::string>> run(const std::string& sql,
                                        const std::vector<std::string>& values = {}) const;
   // The records that `rest` selects: "runs WHERE problem=?".
+  template <class Record>
+  Result<std::vector<Foreign<Record>>> select_foreign(const std::string& kind,
+                                                      const std::string& problem) const;
   template <class Record>
   Result<std::vector<Record>> select(const std::string& rest,
                                      const std::vector<std::string>& values = {}) const;
@@ -176,7 +209,7 @@ class Archive {
   Status make_tables() const;
   Status check_version(int64_t version) const;
   Status check_records() const;
-  Status make_exchanges() const;
+  Status make_later_tables() const;
   // Carries `change` out in one transaction: another process sees all of it or nothing.
   Status in_transaction(const std::function<Status()>& change) const;
   // An older version becomes this one (upgrade.cpp).

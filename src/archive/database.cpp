@@ -255,7 +255,7 @@ Status Archive::set_up() const {
       execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
   if (id == 0) {
     WARPLOOM_CHECK(make_tables());
-    return make_exchanges();
+    return make_later_tables();
   }
   WARPLOOM_TRY(const int64_t version, number("PRAGMA user_version"));
   WARPLOOM_CHECK(check_version(version));
@@ -263,15 +263,21 @@ Status Archive::set_up() const {
   if (found.size() != 1 || found[0] != "ok") return damaged(found.empty() ? "no answer" : found[0]);
   WARPLOOM_CHECK(check_records());
   if (version != kVersion) WARPLOOM_CHECK(upgrade(version));
-  return make_exchanges();
+  return make_later_tables();
 }
 
-// Their table came later than the version, which it does not change.
-Status Archive::make_exchanges() const {
-  WARPLOOM_CHECK(execute(resource("archive/exchanges.sql")));
-  WARPLOOM_TRY(const std::vector<std::string> rows, run("SELECT record FROM exchanges"));
-  if (std::ranges::none_of(rows, is_changed)) return ok();
-  return damaged("a record of exchanges that has changed since it was written");
+// These tables came later than the version, which they do not change.
+Status Archive::make_later_tables() const {
+  for (const char* table : {"exchanges", "foreign"}) {
+    WARPLOOM_CHECK(execute(resource(fmt::format("archive/{}.sql", table))));
+  }
+  for (const char* table : {"exchanges", "foreign_records"}) {
+    WARPLOOM_TRY(const std::vector<std::string> rows,
+                 run(fmt::format("SELECT record FROM {}", table)));
+    if (std::ranges::any_of(rows, is_changed))
+      return damaged(fmt::format("a record of {} that has changed since it was written", table));
+  }
+  return ok();
 }
 
 // That no record has changed since it was written.

@@ -60,7 +60,7 @@ struct Command {
 // clang-format off
 #define WARPLOOM_COMMANDS(X) \
   X(optimize) X(run) X(report) X(new) X(compile) X(show) X(verify) X(bench) X(archive) X(why) \
-  X(doctor) X(record) X(train) X(replay) X(errors) X(version)
+  X(doctor) X(record) X(train) X(replay) X(walk) X(errors) X(version)
 // clang-format on
 #define WARPLOOM_COMMAND(name) Command name##_command();
 WARPLOOM_COMMANDS(WARPLOOM_COMMAND)

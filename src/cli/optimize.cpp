@@ -34,6 +34,7 @@
 #include "search/options.h"
 #include "search/outcome.h"
 #include "search/policy/policy.h"
+#include "search/policy/weights.h"
 #include "search/strategy/strategy.h"
 #include "search/timeline.h"
 #include "verify/evaluator.h"
@@ -68,6 +69,20 @@ const std::vector<std::string> kPolicies(std::begin(search::kPolicyNames),
 // A model of more text, or more bytes of constants, is not copied into plan.json.
 constexpr int64_t kMostModelText = 8 << 20;
 
+// Weights that no policy reads are a mistake; those that are broken are found before the search.
+Status check_weights(const Flags& flags) {
+  if (flags.policy != "learned") {
+    Error error{ErrorCode::kFlagsContradict, "only the learned policy has weights"};
+    error.place = "--weights";
+    error.expected = "--policy learned";
+    error.found = "--policy " + flags.policy;
+    error.remedy = "name that policy, or leave the weights out";
+    return fail(error);
+  }
+  WARPLOOM_CHECK(search::read_weights(flags.search.weights));
+  return ok();
+}
+
 // The search that the flags ask for.
 Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   if (flags.candidates.value_or(1) < 1) {
@@ -87,6 +102,7 @@ Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
     return fail(error);
   }
   auto options = flags.search;
+  if (!options.weights.empty()) WARPLOOM_CHECK(check_weights(flags));
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
   options.strategy = *row_where<search::Strategy>(kStrategies, flags.strategy);
   options.policy = *row_where<search::PolicyKind>(kPolicies, flags.policy);
@@ -306,6 +322,8 @@ Command optimize_command() {
       {"--strategy", &flags->strategy, "how to search", kStrategies},
       {"--policy", &flags->policy, "what weighs the actions of linear, branch, tree and evolution",
        kPolicies},
+      {"--weights", &search.weights,
+       "of the learned policy, as warploom train writes them; default: the program's own"},
       {"--seed", &search.seed, "of every random choice"},
       {"--jobs", &search.jobs, "compilations at once; default: one a core", {}, 1, 1024},
       {"--archive", &search.archive, "the archive file; default: in the cache folder"},

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -21,8 +22,10 @@
 #include "kernels/family.h"
 #include "search/action/actions_of.h"
 #include "search/closed_space.h"
+#include "search/near.h"
 #include "search/policy/outcomes.h"
 #include "search/policy/policy.h"
+#include "search/problem_record.h"
 #include "search/search_space.h"
 #include "search/strategy/curves.h"
 #include "search/strategy/strategy.h"
@@ -51,6 +54,8 @@ struct Flags {
   std::string start = "guessed";
   int seeds = 20;
   int most = 256;
+  int unlikely = 0;  // per cent
+  bool is_near = false;
 };
 
 // A strategy with a policy, which those that take no actions do not have. A policy remembers what
@@ -87,22 +92,77 @@ Result<std::vector<Contender>> contenders_of(const Flags& flags) {
   return out;
 }
 
+// The values of each field that its plans have. A field that its family got since they were
+// recorded has one, its default: the space stays the one that was measured.
+search::ValueRanges ranges_of(const search::RecordedProblem& problem) {
+  search::ValueRanges out;
+  for (const search::RecordedPlan& plan : problem.plans) {
+    const auto config = kernels::config_from_text(plan.config);
+    if (!config) continue;
+    auto& fields = out[config->family()];
+    for (size_t i = 0; i < config->size(); ++i) {
+      auto& values = fields[std::string(config->field(i).name)];
+      if (!contains(values, config->get(i))) values.push_back(config->get(i));
+    }
+  }
+  return out;
+}
+
 // The closed space of a problem with its verdicts. What was not measured yet is left out: its
 // verdict would be that it was refused.
 Recording recording_of(const search::Outcomes& outcomes, const search::RecordedProblem& problem) {
   const kernels::Region region(problem.graph, problem.track);
   Recording out;
-  out.space =
-      search::closed_space(search::search_space_of(region, outcomes.capabilities), problem.ranges);
+  out.space = search::closed_space(search::search_space_of(region, outcomes.capabilities),
+                                   ranges_of(problem));
   // Nothing is built: what it would be built to was judged already.
   out.space.build = [](const kernels::KernelConfig&) { return Result<LaunchList>(LaunchList()); };
   for (const search::RecordedPlan& plan : problem.plans) {
     const auto config = kernels::config_from_text(plan.config);
     if (!config || !plan.is_known()) continue;
-    out.verdicts[plan.config] = {
+    out.verdicts[config->text()] = {
         .config = *config, .accepted = plan.is_right(), .us = plan.is_right() ? plan.us : 0};
   }
   out.actions = std::make_shared<search::ActionSpace>(out.space);
+  return out;
+}
+
+// What is replayed, and where it begins beside guesses.
+struct Recorded {
+  Recording recording;
+  std::vector<kernels::KernelConfig> near;
+};
+
+// The problems as an archive of their searches would tell of them.
+std::vector<search::NearProblem> problems_of(const search::Outcomes& outcomes) {
+  std::vector<search::NearProblem> out;
+  for (const search::RecordedProblem& one : outcomes.problems) {
+    search::NearProblem near;
+    near.problem.key = one.name;
+    near.problem.name = one.name;
+    near.problem.track = name_of(one.track);
+    search::note_problem(near.problem,
+                         search::search_space_of({one.graph, one.track}, outcomes.capabilities));
+    std::vector<search::RecordedPlan> plans = one.plans;
+    std::erase_if(plans, [](const search::RecordedPlan& plan) { return !plan.is_right(); });
+    std::ranges::stable_sort(plans, {}, &search::RecordedPlan::us);
+    constexpr size_t kMost = 4;
+    for (size_t i = 0; i < std::min(kMost, plans.size()); ++i)
+      near.best.push_back({plans[i].config, plans[i].us});
+    out.push_back(std::move(near));
+  }
+  return out;
+}
+
+// Where the bests of the others would have one begin; in its closed space, whose other plans have
+// no verdict.
+std::vector<kernels::KernelConfig> near_of(const std::vector<search::NearProblem>& problems,
+                                           size_t number, const Recording& recording) {
+  std::vector<search::NearProblem> others = problems;
+  others.erase(others.begin() + as_int64(number));
+  std::vector<kernels::KernelConfig> out;
+  for (const auto& start : search::starts_from(others, problems[number].problem, recording.space))
+    if (recording.verdicts.contains(start.config.text())) out.push_back(start.config);
   return out;
 }
 
@@ -130,7 +190,7 @@ double share_at(std::span<const Curve> curves, int candidates) {
   return search::median_interval(shares).median;
 }
 
-json row_of(const search::RecordedProblem& problem, const Recording& recording,
+json row_of(const search::RecordedProblem& problem, const Recorded& recording,
             const Contender& contender, const Flags& flags) {
   std::vector<Curve> curves;
   for (int seed = 1; seed <= flags.seeds; ++seed) {
@@ -140,16 +200,20 @@ json row_of(const search::RecordedProblem& problem, const Recording& recording,
     setup.seed = as_uint64(seed);
     setup.most = flags.most;
     setup.start = *row_where<search::Start>(kStarts, flags.start);
-    curves.push_back(search::curve_of(recording, setup));
+    setup.unlikely = flags.unlikely / 100.0;
+    setup.near = recording.near;
+    curves.push_back(search::curve_of(recording.recording, setup));
   }
   json row;
   row["problem"] = problem.name;
-  row["plans"] = recording.verdicts.size();
+  row["plans"] = recording.recording.verdicts.size();
   row["strategy"] = search::kStrategyNames[as_size(contender.strategy)];
   row["policy"] = nullptr;
   if (contender.kind) row["policy"] = search::kPolicyNames[as_size(*contender.kind)];
   row["start"] = nullptr;
   if (contender.kind) row["start"] = flags.start;
+  row["unlikely_percent"] = flags.unlikely;
+  row["near"] = recording.near.size();
   row["seeds"] = flags.seeds;
   row["to_095"] = candidates_to(curves, 0.95);
   row["to_098"] = candidates_to(curves, 0.98);
@@ -167,11 +231,13 @@ bool is_whole(const search::RecordedProblem& problem) {
 Result<Answer> replay(const Flags& flags) {
   WARPLOOM_TRY(const search::Outcomes outcomes, search::read_outcomes(flags.from));
   WARPLOOM_CHECK(contenders_of(flags));
+  const std::vector<search::NearProblem> earlier = problems_of(outcomes);
   std::vector<json> rows(outcomes.problems.size(), json::array());
   const auto work = [&](int64_t i) {
     const search::RecordedProblem& problem = outcomes.problems[as_size(i)];
     if (!is_whole(problem)) return;
-    const Recording recording = recording_of(outcomes, problem);
+    Recorded recording = {recording_of(outcomes, problem), {}};
+    if (flags.is_near) recording.near = near_of(earlier, as_size(i), recording.recording);
     const auto contenders = contenders_of(flags);
     for (const Contender& contender : *contenders)
       if (!interrupted()) rows[as_size(i)].push_back(row_of(problem, recording, contender, flags));
@@ -200,6 +266,13 @@ Command replay_command() {
       {"--strategy", &flags->strategies, "of these alone; default: all"},
       {"--policy", &flags->policies, "by these alone; default: all"},
       {"--start", &flags->start, "where those begin that take actions", kStarts},
+      {"--unlikely",
+       &flags->unlikely,
+       "what a policy gives less than so many per cent of odds is taken last; default 0",
+       {},
+       0,
+       100},
+      {"--near", &flags->is_near, "searches begin at the bests of the other problems, too"},
       {"--seeds", &flags->seeds, "of each; default 20", {}, 1, 10'000},
       {"--candidates", &flags->most, "at most so many; default 256", {}, 1, 100'000}};
   command.action = [flags](const Session&) { return replay(*flags); };

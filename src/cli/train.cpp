@@ -5,12 +5,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+#include "archive/archive.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/rows.h"
 #include "cli/command.h"
 #include "search/policy/analytic.h"
+#include "search/policy/archive_outcomes.h"
 #include "search/policy/compare.h"
 #include "search/policy/learned.h"
 #include "search/policy/outcomes.h"
@@ -41,19 +45,50 @@ Error nothing_to_learn(const Flags& flags) {
           flags.from,
           "problems to train on with plans that were measured and actions between them",
           flags.without.empty() ? "none" : "none but of the families left out",
-          "record more: warploom record MODEL --into " + flags.from};
+          "record more: warploom record MODEL --into FILE; of an archive, search more"};
+}
+
+// What there is to learn from: a file of outcomes is of one target, an archive of several.
+struct Lessons {
+  std::vector<Outcomes> outcomes;
+  json archive = {};  // what of it was left out; null where it is none
+};
+
+search::Trees trees_of(const Lessons& lessons, search::Use use) {
+  search::Trees out;
+  for (const Outcomes& outcomes : lessons.outcomes)
+    for (auto& tree : search::trees_of(outcomes, use))
+      out.push_back(std::move(tree));
+  return out;
+}
+
+// An archive by its first bytes, else a file of outcomes.
+Result<Lessons> lessons_from(const std::string& path) {
+  constexpr std::string_view kDatabase = "SQLite format 3";
+  WARPLOOM_TRY(const std::string bytes, read_file(path));
+  Lessons out;
+  if (!bytes.starts_with(kDatabase)) {
+    WARPLOOM_TRY(Outcomes outcomes, search::read_outcomes(path));
+    out.outcomes.push_back(std::move(outcomes));
+    return out;
+  }
+  WARPLOOM_TRY(archive::Archive archive, archive_at(path));
+  WARPLOOM_TRY(search::TaughtBy taught, search::outcomes_of(archive));
+  out.outcomes = std::move(taught.outcomes);
+  out.archive = {{"foreign_problems", taught.foreign}, {"problems_left_out", taught.without}};
+  return out;
 }
 
 // Those to train on, without those whose best plan is of a family that is left out.
-search::Trees training_trees(const Flags& flags, const Outcomes& outcomes) {
-  auto trees = search::trees_of(outcomes, search::Use::train);
+search::Trees training_trees(const Flags& flags, const Lessons& lessons) {
+  auto trees = trees_of(lessons, search::Use::train);
   std::erase_if(trees, [&](const auto& tree) {
     return contains(flags.without, search::best_family(tree->problem()));
   });
   return trees;
 }
 
-json recipe_of(const Flags& flags, const Outcomes& outcomes, const search::Trees& trees,
+json recipe_of(const Flags& flags, const Lessons& lessons, const search::Trees& trees,
                const search::Trained& trained) {
   size_t plans = 0;
   size_t edges = 0;
@@ -62,7 +97,11 @@ json recipe_of(const Flags& flags, const Outcomes& outcomes, const search::Trees
     edges += tree->edge_count();
   }
   json out;
-  out["machine"] = outcomes.machine;
+  std::vector<std::string> machines;
+  for (const Outcomes& one : lessons.outcomes)
+    machines.push_back(one.machine);
+  out["machine"] = listed(machines, {}, ", ");
+  if (!lessons.archive.is_null()) out["archive"] = lessons.archive;
   out["problems"] = trees.size();
   out["plans"] = plans;
   out["edges"] = edges;
@@ -75,9 +114,9 @@ json recipe_of(const Flags& flags, const Outcomes& outcomes, const search::Trees
   return out;
 }
 
-Result<Weights> trained_weights(const Flags& flags, const Session& session,
-                                const Outcomes& outcomes, json& record) {
-  const auto trees = training_trees(flags, outcomes);
+Result<Weights> trained_weights(const Flags& flags, const Session& session, const Lessons& lessons,
+                                json& record) {
+  const auto trees = training_trees(flags, lessons);
   if (trees.empty()) return fail(nothing_to_learn(flags));
   search::TrainOptions options = flags.options;
   options.interrupted = &interrupted();
@@ -88,7 +127,7 @@ Result<Weights> trained_weights(const Flags& flags, const Session& session,
   };
   if (!session.quiet) options.on_progress = show;
   const auto trained = search::train(trees, options);
-  record["trained"] = recipe_of(flags, outcomes, trees, trained);
+  record["trained"] = recipe_of(flags, lessons, trees, trained);
   if (!flags.curve.empty()) {
     const json curve = {{"trained", record["trained"]}, {"curve", trained.curve}};
     WARPLOOM_CHECK(write_file(flags.curve, curve.dump(1) + "\n"));
@@ -97,9 +136,9 @@ Result<Weights> trained_weights(const Flags& flags, const Session& session,
 }
 
 // Uniform, analytic and learned on the problems that were held out.
-void add_comparison(const Flags& flags, const Outcomes& outcomes, const Weights& weights,
+void add_comparison(const Flags& flags, const Lessons& lessons, const Weights& weights,
                     json& record) {
-  const auto trees = search::trees_of(outcomes, search::Use::hold_out);
+  const auto trees = trees_of(lessons, search::Use::hold_out);
   const auto learned = std::make_shared<search::LearnedPolicy>(weights);
   const std::vector<search::Contender> contenders = {
       {"uniform", std::make_shared<search::UniformPolicy>()},
@@ -112,13 +151,13 @@ void add_comparison(const Flags& flags, const Outcomes& outcomes, const Weights&
 }
 
 Result<Answer> train(const Flags& flags, const Session& session) {
-  WARPLOOM_TRY(const Outcomes outcomes, search::read_outcomes(flags.from));
+  WARPLOOM_TRY(const Lessons lessons, lessons_from(flags.from));
   json record = {{"from", flags.from}, {"out", flags.out}};
-  auto weights = flags.weights.empty() ? trained_weights(flags, session, outcomes, record)
+  auto weights = flags.weights.empty() ? trained_weights(flags, session, lessons, record)
                                        : search::read_weights(flags.weights);
   if (!weights) return fail(weights.error());
   if (!flags.out.empty()) WARPLOOM_CHECK(write_file(flags.out, search::weights_text(*weights)));
-  add_comparison(flags, outcomes, *weights, record);
+  add_comparison(flags, lessons, *weights, record);
   return Answer{record, text_of("trained", record)};
 }
 }  // namespace
@@ -131,7 +170,8 @@ Command train_command() {
   command.help = "train the policy that a search goes by, from recorded outcomes";
   command.example = "warploom train --from bench/policy/outcomes.gz --out weights.json";
   command.flags = {
-      {"--from", &flags->from, "outcomes, as warploom record writes them"},
+      {"--from", &flags->from,
+       "outcomes, as warploom record writes them, or an archive of searches, one's own"},
       {"--out", &flags->out, "where the weights go; default: nowhere"},
       {"--curve", &flags->curve, "where the course of the training goes, as JSON"},
       {"--budget", &options.seconds, "time at most; default 10m"},

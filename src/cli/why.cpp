@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "onnx/load.h"
 #include "plan/fusion.h"
 #include "plan/region.h"
+#include "report/lineage.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"
 #include "search/lineage.h"
@@ -51,6 +53,12 @@ json step_of(const archive::Candidate& one, size_t number) {
   out["sentence"] = one.action.is_object() ? one.action.value("sentence", "") : "";
   out["stage"] = one.stage;
   out["error_code"] = one.error_code;
+  out["round"] = nullptr;
+  out["chance"] = nullptr;
+  out["policy"] = nullptr;
+  for (const char* key : {"round", "chance", "policy"})
+    if (one.proposed.is_object() && one.proposed.contains(key)) out[key] = one.proposed[key];
+  out["difference"] = report::difference_of(one.action);
   out["median_us"] = nullptr;
   if (one.median_us) out["median_us"] = *one.median_us;
   return out;
@@ -83,6 +91,22 @@ json tried_of(const std::vector<archive::Candidate>& all, const archive::Candida
   return {{"tried", tried}, {"faster", faster}};
 }
 
+// Of which earlier problem's best the first step was, in words; null: it was a guess, or drawn.
+json began_by(const std::vector<archive::Run>& runs, const std::string& schedule) {
+  for (const archive::Run& run : runs) {
+    if (!run.near.is_array()) continue;
+    for (const json& one : run.near) {
+      if (one.value("schedule", "") != schedule) continue;
+      const std::string from = one.value("from", "");
+      const std::string brought = from.empty() ? "" : ", brought by " + from;
+      return fmt::format("{} on {} ({}), {:.2f} away{}", one.value("name", ""),
+                         one.value("device", ""), one.value("track", ""),
+                         one.value("distance", 0.0), brought);
+    }
+  }
+  return {};
+}
+
 Error unknown_problem(const std::string& place) {
   Error error{ErrorCode::kFileMissing, "the archive knows nothing of this", place};
   error.expected = "a candidate of an earlier search";
@@ -96,6 +120,7 @@ Result<json> region_record(Archive& from, const archive::Problem& problem, const
                            const search::SearchSpace& space) {
   WARPLOOM_TRY(const auto all, from.candidates(problem.key));
   WARPLOOM_TRY(const auto best, from.best(problem.key));
+  WARPLOOM_TRY(const auto runs, from.runs(problem.key));
   std::string wanted = flags.schedule;
   if (wanted.empty() && best) wanted = best->schedule;
   const search::Lineage steps = search::lineage_of(all, wanted);
@@ -110,6 +135,7 @@ Result<json> region_record(Archive& from, const archive::Problem& problem, const
     step.update(tried_of(all, steps[i]));
     out["steps"].push_back(std::move(step));
   }
+  out["began"] = began_by(runs, steps[0].schedule);
   out["refused"] = json::array();
   const auto config = kernels::config_from_text(wanted);
   if (!config) return out;

@@ -1,4 +1,5 @@
 #include "report/history.h"
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -10,7 +11,9 @@
 #include "archive/archive.h"
 #include "base/error.h"
 #include "report/figures.h"
+#include "report/lineage.h"
 #include "report/plot.h"
+#include "report/rounds.h"
 #include "report/table.h"
 
 namespace warploom::report {
@@ -129,6 +132,50 @@ std::string picture_of(const json& history) {
   }
   return drawn(plot);
 }
+
+// What was asked of language models, without the texts.
+json exchanges_of(const std::vector<json>& exchanges) {
+  json out = json::array();
+  for (const json& one : exchanges) {
+    json row;
+    for (const char* key : {"purpose", "model", "prompt_tokens", "answer_tokens", "money",
+                            "seconds", "tries", "made"})
+      row[key] = at(one, std::string("/") + key);
+    const std::string code = text_at(one, "/failure/code");
+    row["became"] = code.empty() ? text_at(one, "/made") : code;
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+std::string cost_of(const json& exchanges) {
+  if (exchanges.empty()) return "";
+  double tokens = 0;
+  double money = 0;
+  double seconds = 0;
+  for (const json& one : exchanges) {
+    tokens += figure_at(one, "/prompt_tokens").value_or(0);
+    tokens += figure_at(one, "/answer_tokens").value_or(0);
+    money += figure_at(one, "/money").value_or(0);
+    seconds += figure_at(one, "/seconds").value_or(0);
+  }
+  std::string out = fmt::format("A language model was asked {} times: {:.0f} tokens, {}",
+                                exchanges.size(), tokens, seconds_text(seconds));
+  return money > 0 ? out + ", " + number_text(money) + " of what its tokens cost." : out + ".";
+}
+
+// The tree of all candidates, which actions paid, and where its runs began.
+void add_lineage(json& history) {
+  const LineageTable lineage = lineage_of(history["candidates"], at(history, "/problem/bound/us"));
+  history["tables"]["steps"] = table("steps", lineage.rows);
+  history["tables"]["paid"] = table("paid", paid_by(history["candidates"]));
+  json near = json::array();
+  for (const json& run : history["runs"])
+    for (const json& one : list_at(run, "/near"))
+      near.push_back(one);
+  history["tables"]["near"] = table("near", near);
+  history["left_out"] = lineage.left_out;
+}
 }  // namespace
 
 Result<json> history_of(archive::Archive& from, const archive::Problem& problem) {
@@ -139,6 +186,8 @@ Result<json> history_of(archive::Archive& from, const archive::Problem& problem)
   const auto seconds = seconds_of(moments, runs);
   json out;
   out["problem"] = problem;
+  for (const char* key : {"features", "graph", "capabilities"})
+    out["problem"].erase(key);
   out["candidates"] = json::array();
   out["runs"] = runs;
   out["best"] = nullptr;
@@ -157,10 +206,15 @@ Result<json> history_of(archive::Archive& from, const archive::Problem& problem)
   out["reference_us"] = json_of(positive_at(last, "/reference_us"));
   out["refusals"] = refusals_of(out["candidates"]);
   out["judged"] = candidates.size();
+  WARPLOOM_TRY(const auto exchanges, from.exchanges(problem.key));
+  out["exchanges"] = exchanges_of(exchanges);
+  out["model_cost"] = cost_of(out["exchanges"]);
   out["picture"] = picture_of(out);
+  out["rounds"] = rounds_picture(out);
   out["tables"] = {{"errors", table("errors", list_at(out, "/best/verdict/evidence"))}};
-  for (const std::string name : {"refusals", "candidates", "runs"})
+  for (const std::string name : {"refusals", "candidates", "runs", "exchanges"})
     out["tables"][name] = table(name, out[name]);
+  add_lineage(out);
   return out;
 }
 

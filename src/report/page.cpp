@@ -215,8 +215,8 @@ std::string data_of(const Facts& facts) {
   seen["regions"] = facts.regions;
   seen["roofs"] = facts.roofs;
   for (json& one : seen["problems"]) {
-    one.erase("picture");
-    one.erase("tables");
+    for (const char* key : {"picture", "rounds", "tables", "exchanges"})
+      one.erase(key);
   }
   std::string data = seen.dump(-1, ' ', false, json::error_handler_t::replace);
   size_t bracket = data.find('<');
@@ -246,7 +246,12 @@ json problem_of(const json& history, size_t index) {
     if (!sandbox.empty()) made_by += "; its process was held by: " + sandbox;
     out["made_by"] = made_by;
   }
-  for (const char* name : {"errors", "refusals", "candidates", "runs"})
+  out["rounds"] = text_at(history, "/rounds");
+  out["model_cost"] = text_at(history, "/model_cost");
+  const double left_out = figure_at(history, "/left_out").value_or(0);
+  if (left_out > 0) out["left_out"] = number_text(left_out);
+  for (const char* name :
+       {"errors", "refusals", "candidates", "runs", "steps", "paid", "near", "exchanges"})
     out["tables"][name] = text_at(history, std::string("/tables/") + name);
   return out;
 }

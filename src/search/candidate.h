@@ -1,6 +1,7 @@
 // Candidate: a config, what it was built to, and what came of judging it.
 #pragma once
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct Candidate {
   verify::Verdict verdict;
   std::vector<std::string> parents;  // texts of the configs that it was made from
   std::optional<Action> action;      // that made it of the first of them
+  nlohmann::json proposed = {};      // as archive::Candidate has it
   std::string compiler;
   bool judged_here = false;  // in this search, or before it was stopped
   bool answered = false;     // its verdict is of before the search was stopped

@@ -53,6 +53,7 @@ struct Options {
   uint64_t seed = 1;
   Strategy strategy = Strategy::automatic;
   PolicyKind policy = PolicyKind::analytic;  // of strategies that take actions
+  std::string weights = {};                  // of the learned policy; empty: the program's own
   CoderKind coder = CoderKind::rule;
   int jobs = 0;         // compilations at once; 0: one a core
   std::string archive;  // empty: cache_folder()/archive.sqlite

@@ -32,7 +32,9 @@
 #include "search/candidate.h"
 #include "search/coder/written.h"
 #include "search/compile_pool.h"
+#include "search/near.h"
 #include "search/options.h"
+#include "search/problem_record.h"
 #include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "verify/evaluator.h"
@@ -97,14 +99,16 @@ Status TaskArchive::open() {
   WARPLOOM_TRY(archive_, archive::Archive::open(path));
   run_.problem = key();
   const auto& graph = task_.setup.graph;
-  archive::Problem problem;
-  problem.key = run_.problem;
-  problem.name = graph.name;
-  problem.track = name_of(options_.track);
-  problem.target = task_.space.capabilities.arch;
-  problem.device = ready_.device;
-  problem.text = graph::to_text(graph);
-  return archive_->add_problem(problem);
+  problem_.key = run_.problem;
+  problem_.name = graph.name;
+  problem_.track = name_of(options_.track);
+  problem_.target = task_.space.capabilities.arch;
+  problem_.device = ready_.device;
+  problem_.text = graph::to_text(graph);
+  note_problem(problem_, task_.space);
+  if (task_.bound.us > 0)
+    problem_.bound = {{"us", task_.bound.us}, {"of", std::string(task_.bound.of)}};
+  return archive_->add_problem(problem_);
 }
 
 // The graph, and what its inputs are and which hold the same in every call: seeds and references
@@ -191,6 +195,7 @@ std::optional<Candidate> TaskArchive::rebuilt(const archive::Candidate& row) con
   out.verdict = *verdict;
   out.parents = row.parents;
   out.action = action_of(row);
+  out.proposed = row.proposed;
   out.compiler = binary->compiler;
   out.judged_here = true;
   out.promoted = true;
@@ -220,6 +225,7 @@ Status TaskArchive::begin(const verify::Ready& ready) {
   run.budget_seconds = is_limited() ? 0 : asked_seconds();
   run.known = run_.known;
   run.known_best = run_.known_best;
+  run.near = run_.near;
   run_ = std::move(run);
   return note_references();
 }
@@ -265,6 +271,7 @@ std::optional<Remembered> TaskArchive::remembered(const archive::Candidate& row,
   out.candidate.verdict.median_us = us;
   out.candidate.parents = row.parents;
   out.candidate.action = action_of(row);
+  out.candidate.proposed = row.proposed;
   out.candidate.judged_here = same_program && stopped_here;
   out.candidate.screened_us = us;
   out.same_program = same_program;
@@ -283,10 +290,36 @@ Result<std::vector<Remembered>> TaskArchive::resume() {
   run_.known = goes_on ? last->known : rows.size();
   const std::string best_now = best ? best->schedule : "";
   run_.known_best = goes_on ? last->known_best : best_now;
+  if (goes_on)
+    run_.near = last->near;
+  else
+    WARPLOOM_CHECK(find_near(!rows.empty()));
   std::vector<Remembered> all;
   for (size_t i = 0; i < rows.size(); ++i)
     if (auto one = remembered(rows[i], i >= run_.known)) all.push_back(*std::move(one));
   return all;
+}
+
+Status TaskArchive::find_near(bool is_known) {
+  WARPLOOM_TRY(const auto starts, near_starts(*archive_, problem_, task_.space, is_known));
+  run_.near = nlohmann::json::array();
+  for (const NearStart& start : starts)
+    run_.near.push_back(start.origin);
+  return ok();
+}
+
+std::vector<kernels::KernelConfig> TaskArchive::near() const {
+  std::vector<kernels::KernelConfig> out;
+  for (const nlohmann::json& origin : run_.near) {
+    const auto raw = kernels::read_raw(origin.value("schedule", ""));
+    if (!raw) continue;
+    const auto& families = task_.space.families;
+    const auto family = std::ranges::find(families, raw->family, &kernels::Family::name);
+    if (family == families.end()) continue;
+    const auto config = kernels::config_of(*raw, (*family)->type());
+    if (config && (*family)->validate(*config)) out.push_back(*config);
+  }
+  return out;
 }
 
 Status TaskArchive::record(const Candidate& candidate) {
@@ -299,6 +332,7 @@ Status TaskArchive::record(const Candidate& candidate) {
   row.family = candidate.config.family();
   row.parents = candidate.parents;
   if (candidate.action) row.action = to_json(*candidate.action);
+  row.proposed = candidate.proposed;
   row.stage = stage_of(candidate);
   if (!v.accepted) row.error_code = code_text(v.error_found.code);
   row.median_us = known(v.median_us);

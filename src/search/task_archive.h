@@ -36,6 +36,8 @@ class TaskArchive {
   Result<std::optional<Candidate>> lookup_result();
   // What earlier runs recorded, in their order; before begin().
   Result<std::vector<Remembered>> resume();
+  // Where searches of other problems say that this one may begin, nearest first; after resume().
+  std::vector<kernels::KernelConfig> near() const;
   // From now on what is recorded is of a run with this evaluator.
   Status begin(const verify::Ready& ready);
   Status start();
@@ -69,6 +71,7 @@ class TaskArchive {
   bool is_answer(const archive::Run& run) const;
   Result<std::optional<archive::Candidate>> best_of_finished_run();
   std::optional<kernels::KernelConfig> config_of(const archive::Candidate& row) const;
+  Status find_near(bool is_known);
   std::optional<Action> action_of(const archive::Candidate& row) const;
   std::optional<Candidate> rebuilt(const archive::Candidate& row) const;
   Status note_references();
@@ -76,6 +79,7 @@ class TaskArchive {
 
   const Task& task_;
   const Options& options_;
+  archive::Problem problem_;
   const std::string stamp_;  // which build of this program this is
   std::optional<archive::Archive> archive_;
   verify::Ready ready_;

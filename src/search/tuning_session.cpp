@@ -9,7 +9,9 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <thread>
 #include <utility>
@@ -97,7 +99,7 @@ Status TuningSession::open() {
 // The fallback's compiler runs while an evaluator starts and configs are ranked.
 Status TuningSession::begin() {
   if (std::exchange(begun_, true)) return ok();
-  WARPLOOM_TRY(policy_, make_policy(options_.policy));
+  WARPLOOM_TRY(policy_, make_policy(options_.policy, options_.weights));
   WARPLOOM_TRY(coder_, make_coder(options_.coder));
   if (options_.resume) WARPLOOM_CHECK(resume());
   if (is_broad(options_.strategy)) fallback_ = fallback_of(task_.space);
@@ -161,6 +163,7 @@ Status TuningSession::prepare(const Budget& hard) {
   if (!task_.recorded) set_up_ = measurer_.ready().parts;
   stand_by();
   WARPLOOM_CHECK(start_writer());
+  suggest_near();
   std::vector<Candidate> banked;
   for (Remembered& one : remembered_) {
     const kernels::KernelConfig config = one.candidate.config;
@@ -179,6 +182,28 @@ Status TuningSession::prepare(const Budget& hard) {
   submit_banked(std::move(banked));
   enter("compiling the first candidates");
   return archive_.start();
+}
+
+// As archive::Candidate has it.
+nlohmann::json TuningSession::proposed_by(const Origins& origins) const {
+  nlohmann::json out = {{"strategy", kStrategyNames[as_size(options_.strategy)]}};
+  out["round"] = origins.round;
+  if (origins.chance <= 0) return out;
+  out["policy"] = kPolicyNames[as_size(options_.policy)];
+  out["chance"] = origins.chance;
+  return out;
+}
+
+// The nearest first, but for what was judged here before.
+void TuningSession::suggest_near() {
+  std::vector<kernels::KernelConfig> near = archive_.near();
+  std::erase_if(near, [&](const kernels::KernelConfig& config) {
+    return std::ranges::any_of(remembered_, [&](const Remembered& one) {
+      return one.same_program && one.candidate.config == config;
+    });
+  });
+  for (const kernels::KernelConfig& config : std::views::reverse(near))
+    strategy_->suggest(config);
 }
 
 StrategyPtr TuningSession::made_strategy() const {
@@ -256,7 +281,8 @@ void TuningSession::put_ahead() {
     }
     measurer_.submit({.config = std::move(next->config),
                       .parents = std::move(next->parents),
-                      .action = std::move(next->action)});
+                      .action = std::move(next->action),
+                      .proposed = proposed_by(next->origins)});
   }
 }
 

@@ -21,6 +21,18 @@
 
 namespace warploom::archive {
 namespace {
+TEST_F(ArchiveTest, TheFastestAreAcceptedOnesInTheirOrder) {
+  Archive archive = opened();
+  ASSERT_TRUE(archive.record(candidate(1, 30)));
+  ASSERT_TRUE(archive.record(candidate(2, 10, Stage::promoted)));
+  ASSERT_TRUE(archive.record(candidate(3, 20)));
+  ASSERT_TRUE(archive.record(candidate(4, 5, Stage::refused)));
+  const auto fastest = archive.fastest("p", 2);
+  ASSERT_EQ(fastest->size(), 2u);
+  EXPECT_EQ((*fastest)[0].median_us, 10);
+  EXPECT_EQ((*fastest)[1].median_us, 20);
+}
+
 TEST_F(ArchiveTest, KeepsWhatItWasGiven) {
   {
     Archive archive = opened();

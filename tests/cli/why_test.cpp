@@ -29,8 +29,28 @@ TEST_F(Why, TellsTheStepsToTheBestAndWhatIsRefusedFromThere) {
   EXPECT_EQ(region["steps"].back()["schedule"], region["schedule"]);
   for (size_t i = 1; i < region["steps"].size(); ++i)
     EXPECT_NE(region["steps"][i]["sentence"], "");
+  if (region["steps"].size() > 1) {
+    EXPECT_EQ(region["steps"][1]["policy"], "analytic");
+    EXPECT_GT(region["steps"][1]["chance"], 0.0);
+    EXPECT_GE(region["steps"][1]["round"], 1);
+  }
+  EXPECT_TRUE(region["began"].is_null());
   for (const json& refused : region["refused"])
     EXPECT_FALSE(refused["constraints"].empty());
+}
+
+TEST_F(Why, SaysWhereAnEarlierProblemsBestBegan) {
+  search("--strategy tree --policy analytic");
+  const Ran ran = shell(
+      "$W new 'matmul(x[56,96], w[96,64])' --out n.onnx > /dev/null && "
+      "$W optimize n.onnx --target cpu --budget 20s --archive a.sqlite --quiet --candidates 1 "
+      "--strategy linear --out c --json");
+  ASSERT_EQ(ran.status, 0) << ran.text << ran.err;
+  const Ran why = shell("$W why n.onnx --target cpu --archive a.sqlite --json");
+  ASSERT_EQ(why.status, 0) << why.text << why.err;
+  const json& began = why.out["regions"][0]["began"];
+  ASSERT_TRUE(began.is_string());
+  EXPECT_NE(began.get<std::string>().find("away"), std::string::npos);
 }
 
 TEST_F(Why, OfWhatWasNeverSearchedSaysSo) {

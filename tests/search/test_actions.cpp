@@ -17,6 +17,7 @@
 #include "kernels/family.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"
+#include "search/action/named.h"
 #include "search/coder/coder.h"
 #include "search/policy/policy.h"
 #include "search/policy/state.h"
@@ -163,6 +164,62 @@ TEST(Actions, ThatAreNoneFailWithPlanInvalid) {
     ASSERT_FALSE(read) << bad.dump();
     EXPECT_EQ(read.error().code, ErrorCode::kPlanInvalid);
   }
+}
+
+TEST(NamedActions, AFieldsValueIsTheActionThatSetsIt) {
+  const SearchSpace space = matmul_space("sm_90a", 512);
+  const ActionSpace actions(space);
+  const auto from = named_config(actions, "matmul_wgmma stages=3");
+  ASSERT_TRUE(from) << describe(from.error());
+  EXPECT_EQ(from->get("stages"), 3);
+  const auto action = named_action(actions, *from, "stages=4");
+  ASSERT_TRUE(action) << describe(action.error());
+  EXPECT_EQ(action->kind, ActionKind::pipelining);
+  EXPECT_EQ(carry_out(space, *action, *from)->get("stages"), 4);
+}
+
+TEST(NamedActions, AFamilyIsEnteredWithTheFieldsAsNamed) {
+  const SearchSpace space = matmul_space("sm_90a", 512);
+  const ActionSpace actions(space);
+  const KernelConfig from = first_of(space, "direct");
+  const auto action = named_action(actions, from, "matmul_mma block_m=64 warps=4 stages=2");
+  ASSERT_TRUE(action) << describe(action.error());
+  EXPECT_TRUE(action->changes_family);
+  const auto to = carry_out(space, *action, from);
+  ASSERT_TRUE(to) << describe(to.error());
+  EXPECT_EQ(to->family(), "matmul_mma");
+  EXPECT_EQ(to->get("block_m"), 64);
+  EXPECT_EQ(to->get("stages"), 2);
+}
+
+TEST(NamedActions, WhatIsNotThereSaysWhy) {
+  const SearchSpace space = matmul_space("sm_90a", 512);
+  const ActionSpace actions(space);
+  const KernelConfig from = first_of(space, "matmul_wgmma");
+  const auto code_of = [&](const std::string& name) {
+    const auto action = named_action(actions, from, name);
+    return action ? ErrorCode::kInternal : action.error().code;
+  };
+  EXPECT_EQ(code_of("no_family"), ErrorCode::kNoSchedule);
+  EXPECT_EQ(code_of("no_field=1"), ErrorCode::kScheduleIllegal);
+  EXPECT_EQ(code_of("stages=many"), ErrorCode::kScheduleIllegal);
+  EXPECT_EQ(code_of("stages=1000"), ErrorCode::kScheduleIllegal);
+  EXPECT_EQ(code_of("stages=" + std::to_string(*from.get("stages"))), ErrorCode::kScheduleIllegal);
+  EXPECT_EQ(code_of(""), ErrorCode::kNoSchedule);
+}
+
+TEST(NearestLegal, KeepsTheFieldsThatItIsToldTo) {
+  const SearchSpace space = matmul_space("sm_90a", 4096);
+  const auto family = std::ranges::find(space.families, "matmul_wgmma", &kernels::Family::name);
+  KernelConfig wanted = first_of(space, "matmul_wgmma");
+  const size_t stages = *wanted.type()->find("stages");
+  wanted.set(stages, 8);
+  wanted.set(*wanted.type()->find("block_k"), 64);
+  ASSERT_FALSE((*family)->validate(wanted));
+  const auto kept = nearest_legal(**family, wanted, {stages});
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->get(stages), 8);
+  EXPECT_TRUE((*family)->validate(*kept));
 }
 
 TEST(Policies, WeighEveryActionAndSumToOne) {

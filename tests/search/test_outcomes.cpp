@@ -4,16 +4,21 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <utility>
+#include "../support/paths.h"
 #include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gzip.h"
 #include "graph/track.h"
 #include "recorded.h"
 #include "search/action/action.h"
 #include "search/policy/outcomes.h"
 #include "search/policy/recorded_tree.h"
 #include "search/policy/recorder.h"
+#include "search/search_space.h"
 
 namespace warploom::search {
 namespace {
@@ -53,6 +58,37 @@ TEST(Outcomes, GoThroughAFileUnchanged) {
   EXPECT_TRUE(read->problems[1].is_closed());
 }
 
+// Lists of operators and types grow: their numbers are this build's alone.
+TEST(Outcomes, OperatorsAndTypesAreStoredByTheirNames) {
+  const json in = to_json(made_up_outcomes());
+  const json& graph = in["problems"][0]["graph"];
+  EXPECT_EQ(graph["nodes"][0]["op"], "Transpose");
+  EXPECT_EQ(graph["tensors"][0]["dtype"], "f32");
+  for (const auto& [list, key] : {std::pair("nodes", "op"), std::pair("tensors", "dtype")}) {
+    json unknown = in;
+    unknown["problems"][0]["graph"][list][0][key] = "NoSuchThing";
+    EXPECT_EQ(code_of_json(unknown), ErrorCode::kOutcomesInvalid);
+  }
+}
+
+// What the repository ships is read by this program, and its plans are its families'.
+TEST(Outcomes, ThatAreShippedAreReadAndCoveredByTheFamilies) {
+  for (const char* file : {"bench/closed/cpu.gz", "bench/policy/outcomes.gz"}) {
+    const auto shipped = read_outcomes(test::source_path(file));
+    ASSERT_TRUE(shipped) << describe(shipped.error());
+    for (const RecordedProblem& problem : shipped->problems) {
+      const SearchSpace space =
+          search_space_of({problem.graph, problem.track}, shipped->capabilities);
+      std::set<std::string> families;
+      for (const kernels::FamilyPtr& family : space.families)
+        families.insert(family->name());
+      for (const RecordedPlan& plan : problem.plans)
+        EXPECT_TRUE(families.contains(plan.config.substr(0, plan.config.find(' '))))
+            << file << " " << problem.name << " " << plan.config;
+    }
+  }
+}
+
 TEST(Outcomes, EqualOnesGiveEqualBytes) {
   EXPECT_EQ(gzipped("abc"), gzipped("abc"));
   EXPECT_EQ(gunzipped(gzipped("abc"), 3), "abc");
@@ -87,10 +123,13 @@ TEST(Outcomes, AFileThatUnpacksToTooMuchIsRefused) {
   EXPECT_FALSE(gunzipped(gzipped(std::string(1000, 'x')), 999));
 }
 
+// Version 1 had operators by their numbers in the list of its time.
 TEST(Outcomes, AnotherVersionIsRefused) {
-  json in = to_json(made_up_outcomes());
-  in["version"] = 2;
-  EXPECT_EQ(code_of_json(in), ErrorCode::kOutcomesInvalid);
+  for (const int version : {1, 3}) {
+    json in = to_json(made_up_outcomes());
+    in["version"] = version;
+    EXPECT_EQ(code_of_json(in), ErrorCode::kOutcomesInvalid);
+  }
 }
 
 TEST(Outcomes, AFieldOfTheWrongTypeIsRefused) {

@@ -186,6 +186,21 @@ const std::vector<KernelConfig>& ActionSpace::entries(const std::string& family)
   return found == entries_.end() ? kNone : found->second;
 }
 
+std::optional<KernelConfig> nearest_legal(const kernels::Family& family, const KernelConfig& wanted,
+                                          const std::vector<size_t>& keep) {
+  const kernels::Space fields = family.space();
+  KernelConfig offered = wanted;
+  for (const kernels::Field& field : fields.fields) {
+    const int64_t value = wanted.get(field.number);
+    const auto from_here = [&](int64_t one) { return distance(value, one); };
+    if (!field.values.empty() && !contains(keep, field.number))
+      offered.set(field.number, *std::ranges::min_element(field.values, {}, from_here));
+  }
+  Partial start{offered, keep, 0, family.constraints(offered)};
+  if (start.failed.empty()) return offered;
+  return Repair(family, fields).run(std::move(start));
+}
+
 Actions actions_of(const SearchSpace& space, const KernelConfig& config) {
   return ActionSpace(space).at(config);
 }

@@ -9,9 +9,11 @@
 // that breaks a coupled constraint is repaired: the fields that the constraint reads are set too,
 // as few and as little as possible, in a bounded search; only then it is refused.
 #pragma once
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 #include "kernels/config/constraints.h"
@@ -58,6 +60,13 @@ class ActionSpace {
   mutable std::mutex mutex_;
   mutable std::map<std::string, ActionsPtr> known_;  // by the configs' texts
 };
+
+// The legal config nearest to one that a family may neither offer nor allow: every value as the
+// family offers it, then repaired as an action is; the fields to `keep` stay what they are. Nothing
+// where the bounded search finds none.
+std::optional<kernels::KernelConfig> nearest_legal(const kernels::Family& family,
+                                                   const kernels::KernelConfig& wanted,
+                                                   const std::vector<size_t>& keep = {});
 
 // The same for one config alone.
 Actions actions_of(const SearchSpace& space, const kernels::KernelConfig& config);

@@ -53,6 +53,9 @@ class Features {
 
   FeatureVector of(const State& state, const Action& action, const kernels::KernelConfig& then);
 
+  // The region's and the target's alone; all others are 0.
+  const FeatureVector& of_problem() const { return fixed_; }
+
   // Without the bound and the history, of which `add_times` says the rest.
   FeatureVector timeless(const kernels::KernelConfig& now, const Action& action,
                          const kernels::KernelConfig& then);

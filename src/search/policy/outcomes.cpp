@@ -14,11 +14,12 @@
 #include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gzip.h"
 #include "base/rows.h"
 #include "graph/graph.h"
-#include "graph/graph_json.h"  // IWYU pragma: keep (conversions of Graph)
 #include "graph/track.h"
 #include "kernels/config/reader.h"
+#include "search/policy/graph_record.h"
 #include "target/capabilities.h"
 
 namespace warploom::search {
@@ -27,7 +28,7 @@ using nlohmann::json;
 using target::Capabilities;
 
 constexpr const char* kFormat = "warploom-outcomes";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;  // 1: operators by numbers that a later list gave to others
 constexpr size_t kMostBytes = size_t{256} << 20;  // of a file when it is unpacked
 
 // What of the capabilities is not a card's, which card_to_json() knows.
@@ -46,33 +47,6 @@ constexpr Figure<bool> kFlags[] = {{"gpu", &Capabilities::gpu},
                                    {"has_cp_async", &Capabilities::has_cp_async},
                                    {"has_pdl", &Capabilities::has_pdl}};
 
-json json_of(const Capabilities& capabilities) {
-  json out = {{"arch", capabilities.arch}, {"shared_bytes", capabilities.shared_bytes}};
-  for (const auto& figure : kCounts)
-    out[figure.key] = capabilities.*figure.value;
-  for (const auto& figure : kFlags)
-    out[figure.key] = capabilities.*figure.value;
-  out["clock_ghz"] = capabilities.rates.clock_ghz;
-  out["card"] = target::card_to_json(capabilities);
-  return out;
-}
-
-// Rates of an architecture that this program knows are its own; of another they keep their
-// defaults.
-Capabilities capabilities_from(const json& in) {
-  const auto arch = in.at("arch").get<std::string>();
-  Capabilities out;
-  if (const auto known = target::capabilities_of(arch)) out = *known;
-  out.arch = arch;
-  out.shared_bytes = in.at("shared_bytes").get<int64_t>();
-  for (const auto& figure : kCounts)
-    out.*figure.value = in.at(figure.key).get<int>();
-  for (const auto& figure : kFlags)
-    out.*figure.value = in.at(figure.key).get<bool>();
-  out.rates.clock_ghz = in.at("clock_ghz").get<double>();
-  return target::with_card(std::move(out), in.at("card"));
-}
-
 // [config, us or code or null, origin, parent]
 json json_of(const RecordedPlan& plan) {
   json outcome;
@@ -86,7 +60,7 @@ json json_of(const RecordedProblem& problem) {
   out["name"] = problem.name;
   out["use"] = kUses[as_size(problem.use)];
   out["track"] = name_of(problem.track);
-  out["graph"] = problem.graph;
+  out["graph"] = graph_to_record(problem.graph);
   out["ranges"] = problem.ranges;
   out["plans"] = json::array();
   for (const RecordedPlan& plan : problem.plans)
@@ -121,30 +95,18 @@ Result<RecordedPlan> plan_from(const json& in, size_t number, const std::string&
   return out;
 }
 
-// Whether nodes name tensors that there are.
-bool is_whole(const graph::Graph& graph) {
-  const auto is_there = [&](graph::TensorId id) {
-    return id >= 0 && as_size(id) < graph.tensors.size();
-  };
-  const auto are_there = [&](const auto& ids) { return std::ranges::all_of(ids, is_there); };
-  const auto is_sound = [&](const graph::Node& node) {
-    const auto is_known = [&](graph::TensorId id) { return id == -1 || is_there(id); };
-    return std::ranges::all_of(node.inputs, is_known) &&
-           std::ranges::all_of(node.outputs, is_known);
-  };
-  return are_there(graph.inputs) && are_there(graph.outputs) && !graph.outputs.empty() &&
-         std::ranges::all_of(graph.nodes, is_sound);
-}
-
 Result<RecordedProblem> problem_from(const json& in, const std::string& file) {
   RecordedProblem out;
   out.name = in.at("name").get<std::string>();
   const std::string place = file + ": " + out.name;
   const auto use = row_where<Use>(kUses, in.at("use").get<std::string>());
   const auto track = track_named(in.at("track").get<std::string>());
-  out.graph = in.at("graph").get<graph::Graph>();
+  auto graph = graph_from_record(in.at("graph"));
   if (!use || !track) return fail(broken(place, "an unknown use or track"));
-  if (!is_whole(out.graph)) return fail(broken(place, "a graph whose nodes name no tensors of it"));
+  if (!graph)
+    return fail(
+        broken(place, "a graph with an unknown operator or type, or no tensors of its nodes"));
+  out.graph = *std::move(graph);
   out.use = *use;
   out.track = *track;
   out.ranges = in.at("ranges").get<decltype(out.ranges)>();
@@ -164,7 +126,7 @@ Result<Outcomes> read_json(const json& in, const std::string& place) {
     return fail(broken(place, "version " + in.at("version").dump()));
   Outcomes out;
   out.machine = in.at("machine").get<std::string>();
-  out.capabilities = capabilities_from(in.at("capabilities"));
+  out.capabilities = capabilities_from_json(in.at("capabilities"));
   for (const json& one : in.at("problems")) {
     WARPLOOM_TRY(RecordedProblem problem, problem_from(one, place));
     out.problems.push_back(std::move(problem));
@@ -172,6 +134,33 @@ Result<Outcomes> read_json(const json& in, const std::string& place) {
   return out;
 }
 }  // namespace
+
+json capabilities_to_json(const Capabilities& capabilities) {
+  json out = {{"arch", capabilities.arch}, {"shared_bytes", capabilities.shared_bytes}};
+  for (const auto& figure : kCounts)
+    out[figure.key] = capabilities.*figure.value;
+  for (const auto& figure : kFlags)
+    out[figure.key] = capabilities.*figure.value;
+  out["clock_ghz"] = capabilities.rates.clock_ghz;
+  out["card"] = target::card_to_json(capabilities);
+  return out;
+}
+
+// Rates of an architecture that this program knows are its own; of another they keep their
+// defaults.
+Capabilities capabilities_from_json(const json& in) {
+  const auto arch = in.at("arch").get<std::string>();
+  Capabilities out;
+  if (const auto known = target::capabilities_of(arch)) out = *known;
+  out.arch = arch;
+  out.shared_bytes = in.at("shared_bytes").get<int64_t>();
+  for (const auto& figure : kCounts)
+    out.*figure.value = in.at(figure.key).get<int>();
+  for (const auto& figure : kFlags)
+    out.*figure.value = in.at(figure.key).get<bool>();
+  out.rates.clock_ghz = in.at("clock_ghz").get<double>();
+  return target::with_card(std::move(out), in.at("card"));
+}
 
 std::optional<double> RecordedProblem::best_us() const {
   std::optional<double> best;
@@ -185,7 +174,7 @@ json to_json(const Outcomes& outcomes) {
   out["format"] = kFormat;
   out["version"] = kVersion;
   out["machine"] = outcomes.machine;
-  out["capabilities"] = json_of(outcomes.capabilities);
+  out["capabilities"] = capabilities_to_json(outcomes.capabilities);
   out["problems"] = json::array();
   for (const RecordedProblem& problem : outcomes.problems)
     out["problems"].push_back(json_of(problem));

@@ -79,15 +79,14 @@ struct Outcomes {
   std::vector<RecordedProblem> problems;
 };
 
+// A target with the rates that its card has; from such a record, or json::exception.
+nlohmann::json capabilities_to_json(const target::Capabilities& capabilities);
+target::Capabilities capabilities_from_json(const nlohmann::json& json);
+
 nlohmann::json to_json(const Outcomes& outcomes);
 // `place` names the file in errors.
 Result<Outcomes> outcomes_from_json(const nlohmann::json& json, const std::string& place);
 
 Result<Outcomes> read_outcomes(const std::filesystem::path& path);
 Status write_outcomes(const std::filesystem::path& path, const Outcomes& outcomes);
-
-// Gzip, with no time in it, so that equal texts give equal bytes; and back, at most `most` bytes:
-// nothing where it is none, is cut off, or is more.
-std::string gzipped(const std::string& text);
-std::optional<std::string> gunzipped(const std::string& bytes, size_t most);
 }  // namespace warploom::search

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 #include "base/error.h"
 #include "search/policy/analytic.h"
@@ -25,10 +26,10 @@ std::vector<double> softmax(std::span<const double> scores, double temperature) 
   return out;
 }
 
-Result<PolicyPtr> make_policy(PolicyKind kind) {
+Result<PolicyPtr> make_policy(PolicyKind kind, const std::string& weights) {
   if (kind == PolicyKind::uniform) return std::make_shared<UniformPolicy>();
   if (kind == PolicyKind::analytic) return std::make_shared<AnalyticPolicy>();
-  WARPLOOM_TRY(const Weights weights, shipped_weights());
-  return std::make_shared<LearnedPolicy>(weights);
+  WARPLOOM_TRY(const Weights trained, weights.empty() ? shipped_weights() : read_weights(weights));
+  return std::make_shared<LearnedPolicy>(trained);
 }
 }  // namespace warploom::search

@@ -45,8 +45,9 @@ using PolicyPtr = std::shared_ptr<Policy>;
 enum class PolicyKind : uint8_t { uniform, analytic, learned };
 inline constexpr const char* kPolicyNames[] = {"uniform", "analytic", "learned"};
 
-// weights-invalid where the learned one's weights, which the program carries, are not for it.
-Result<PolicyPtr> make_policy(PolicyKind kind);
+// `weights`: a file of the learned one's, as `warploom train` writes them; empty: those that the
+// program carries. weights-invalid where they are not for this program.
+Result<PolicyPtr> make_policy(PolicyKind kind, const std::string& weights = "");
 
 // Weights of these scores: softmax of score / temperature. None: none.
 std::vector<double> softmax(std::span<const double> scores, double temperature = 1);

@@ -68,13 +68,13 @@ std::vector<const Node*> BranchStrategy::seeds() const {
 bool BranchStrategy::implement(const Node& seed, const Choice& idea, int variant) {
   std::optional<Proposal> made;
   if (variant < seen_.coder().variants()) {
-    made = seen_.step(seed, idea.action, variant);
+    made = seen_.step(seed, idea, variant);
   } else {
     const Node after{.config = idea.config, .parent = &seed, .action = idea.action};
     const std::vector<Choice> choices = seen_.choices(after);
     if (choices.empty()) return false;
     const Choice& also = choices[Explored::draw(choices, random_)];
-    made = seen_.jump(seed, also.config);
+    made = seen_.jump(seed, also.config, {}, idea.weight);
   }
   if (!made) return false;
   round_.push_back(*std::move(made));
@@ -92,6 +92,7 @@ void BranchStrategy::branch(const Node& seed) {
 }
 
 void BranchStrategy::begin_round() {
+  seen_.begin_round();
   for (const Node* seed : seeds())
     branch(*seed);
   for (size_t i = 0; round_.empty() && i < kRandom; ++i) {

@@ -3,12 +3,14 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "base/random.h"
+#include "kernels/config/kernel_config.h"
 #include "search/policy/state.h"
 #include "search/strategy/strategy.h"
 
@@ -36,7 +38,10 @@ Curve curve_of(const Recording& recording, const ReplaySetup& setup) {
                                                               .seed = setup.seed,
                                                               .policy = setup.policy,
                                                               .actions = recording.actions,
-                                                              .start = setup.start});
+                                                              .start = setup.start,
+                                                              .unlikely = setup.unlikely});
+  for (const kernels::KernelConfig& config : std::views::reverse(setup.near))
+    strategy->suggest(config);
   const double best_of_all = recording.best_us();
   double best = 0;
   Curve out;

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <vector>
+#include "kernels/config/kernel_config.h"
 #include "search/action/actions_of.h"
 #include "search/policy/policy.h"
 #include "search/policy/state.h"
@@ -48,6 +49,8 @@ struct ReplaySetup {
   uint64_t seed = 1;
   int most = 256;  // candidates
   Start start = Start::guessed;
+  double unlikely = 0;                           // see StrategySetup
+  std::vector<kernels::KernelConfig> near = {};  // what is suggested, the nearest first
 };
 
 Curve curve_of(const Recording& recording, const ReplaySetup& setup);

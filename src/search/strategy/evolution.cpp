@@ -56,7 +56,7 @@ std::optional<Proposal> EvolutionStrategy::crossed(const Node& one, const Node& 
 std::optional<Proposal> EvolutionStrategy::mutated(const Node& from) {
   const std::vector<Choice> choices = seen_.choices(from);
   if (choices.empty()) return std::nullopt;
-  return seen_.step(from, choices[Explored::draw(choices, random_)].action);
+  return seen_.step(from, choices[Explored::draw(choices, random_)]);
 }
 
 std::optional<Proposal> EvolutionStrategy::ask() {

@@ -29,6 +29,7 @@ using kernels::KernelConfig;
 
 constexpr int kSamples = 40;              // before a small space is gone through
 constexpr int64_t kMostListed = 200'000;  // combinations of a space that is gone through
+constexpr double kPostponed = 1e-6;       // of the weight of what is unlikely
 constexpr size_t kMostHistory = 16;       // of the last steps that a policy sees
 }  // namespace
 
@@ -91,30 +92,39 @@ Proposal Explored::proposal(Node& node, std::vector<std::string> parents, std::s
   return {.config = node.config,
           .source = std::move(source),
           .parents = std::move(parents),
-          .action = node.action};
+          .action = node.action,
+          .origins = {.round = node.round}};
 }
 
 std::optional<Proposal> Explored::start(const KernelConfig& config) {
   if (knows(config)) return std::nullopt;
-  return proposal(node_of(config), {});
+  Node& node = node_of(config);
+  node.round = round_;
+  return proposal(node, {});
 }
 
-std::optional<Proposal> Explored::step(const Node& from, const Action& action, int variant) {
-  Result<Draft> draft = setup_.coder->carry_out(state_of(from), action, variant);
+std::optional<Proposal> Explored::step(const Node& from, const Choice& choice, int variant) {
+  Result<Draft> draft = setup_.coder->carry_out(state_of(from), choice.action, variant);
   if (!draft || knows(draft->config)) return std::nullopt;
   Node& node = node_of(draft->config);
   node.parent = &from;
-  node.action = action;
-  return proposal(node, {}, std::move(draft->source));
+  node.action = choice.action;
+  node.round = round_ > 0 ? round_ : from.round + 1;
+  auto out = proposal(node, {}, std::move(draft->source));
+  out.origins.chance = choice.weight;
+  return out;
 }
 
 std::optional<Proposal> Explored::jump(const Node& from, const KernelConfig& config,
-                                       std::vector<std::string> parents) {
+                                       std::vector<std::string> parents, double chance) {
   if (knows(config)) return std::nullopt;
   Node& node = node_of(config);
   node.parent = &from;
   node.action = action_between(from.config, config);
-  return proposal(node, std::move(parents));
+  node.round = round_ > 0 ? round_ : from.round + 1;
+  auto out = proposal(node, std::move(parents));
+  out.origins.chance = chance;
+  return out;
 }
 
 std::optional<KernelConfig> Explored::unseen(Random& random) const {
@@ -148,9 +158,14 @@ std::vector<Choice> Explored::choices(const Node& node) {
     actions.push_back(action);
     out.push_back({action, *std::move(config), 0});
   }
-  const std::vector<double> weights = setup_.policy->weights(state_of(node), actions);
-  for (size_t i = 0; i < out.size(); ++i)
+  const State state = state_of(node);
+  const std::vector<double> weights = setup_.policy->weights(state, actions);
+  for (size_t i = 0; i < out.size(); ++i) {
     out[i].weight = weights[i];
+    const auto promise =
+        setup_.unlikely > 0 ? setup_.policy->promise(state, out[i].config) : std::nullopt;
+    if (promise && *promise < setup_.unlikely) out[i].weight *= kPostponed;
+  }
   std::ranges::stable_sort(out, std::ranges::greater(), &Choice::weight);
   return out;
 }

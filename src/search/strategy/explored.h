@@ -5,7 +5,7 @@
 //   Explored seen(setup);
 //   for (const KernelConfig& start : seen.starts()) out.push_back(*seen.start(start));
 //   std::vector<Choice> choices = seen.choices(node);       // legal, new ones; by the policy
-//   std::optional<Proposal> next = seen.step(node, choices[0].action);
+//   std::optional<Proposal> next = seen.step(node, choices[0]);
 //   seen.tell(judged);
 //
 // A config is proposed once, whoever comes to it first.
@@ -29,6 +29,7 @@ struct Node {
   kernels::KernelConfig config;
   const Node* parent = nullptr;  // null: a start
   std::optional<Action> action;  // from the parent
+  int round = 0;                 // of the search; 0: a start
   bool judged = false;
   bool accepted = false;
   double us = 0;  // 0: not accepted
@@ -59,11 +60,15 @@ class Explored {
   std::optional<Proposal> start(const kernels::KernelConfig& config);
 
   // What the coder makes of an action; nothing where that is known, or cannot be made.
-  std::optional<Proposal> step(const Node& from, const Action& action, int variant = 0);
+  std::optional<Proposal> step(const Node& from, const Choice& choice, int variant = 0);
 
   // A config that several steps lead to, as one step from its first parent.
   std::optional<Proposal> jump(const Node& from, const kernels::KernelConfig& config,
-                               std::vector<std::string> parents = {});
+                               std::vector<std::string> parents = {}, double chance = 0);
+
+  // From now on what is proposed is of the next round. Where a strategy has none, a candidate is a
+  // round behind its parent.
+  void begin_round() { ++round_; }
 
   // Some legal config that is not known, at random; nothing where none is found.
   std::optional<kernels::KernelConfig> unseen(Random& random) const;
@@ -106,5 +111,6 @@ class Explored {
   std::deque<kernels::KernelConfig> starts_;
   const Node* best_ = nullptr;
   size_t out_ = 0;
+  int round_ = 0;
 };
 }  // namespace warploom::search

@@ -97,6 +97,7 @@ std::vector<KernelConfig> LfboStrategy::pool() {
 
 void LfboStrategy::begin_round() {
   if (told_.empty()) return;
+  seen_.begin_round();
   std::vector<Row> rows;
   for (const Judged& one : told_)
     rows.push_back(row_of(one.config));

@@ -19,7 +19,7 @@ std::optional<Proposal> LinearStrategy::ask() {
   std::vector<Choice> choices = seen_.choices(*seen_.best());
   while (!choices.empty()) {
     const size_t drawn = Explored::draw(choices, random_);
-    if (auto next = seen_.step(*seen_.best(), choices[drawn].action)) return next;
+    if (auto next = seen_.step(*seen_.best(), choices[drawn])) return next;
     choices.erase(choices.begin() + as_int64(drawn));
   }
   return std::nullopt;

@@ -48,12 +48,19 @@ enum class Strategy : uint8_t {
 inline constexpr const char* kStrategyNames[] = {
     "automatic", "enumerate", "random", "beam", "linear", "branch", "tree", "evolution", "lfbo"};
 
+// How a candidate came to be proposed.
+struct Origins {
+  int round = 0;      // of the search: 0 is where it begins
+  double chance = 0;  // the weight that the policy gave its action, among those not tried; 0: none
+};
+
 // A candidate with where it comes from: its lineage, a step.
 struct Proposal {
   kernels::KernelConfig config;
   std::string source = {};                // where a model wrote it; empty: the config's family does
   std::vector<std::string> parents = {};  // texts of the configs that it was made from
   std::optional<Action> action = {};      // from the first of them
+  Origins origins = {};
 };
 
 class SearchStrategy {
@@ -90,6 +97,7 @@ struct StrategySetup {
   // Of the space; none: the strategy makes its own. Several searches of one space may share it.
   std::shared_ptr<const ActionSpace> actions = {};
   Start start = Start::guessed;
+  double unlikely = 0;  // actions whose result the policy gives lower odds are taken last
 };
 
 StrategyPtr make_strategy(Strategy strategy, const StrategySetup& setup);

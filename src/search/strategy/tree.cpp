@@ -84,7 +84,7 @@ std::optional<Proposal> TreeStrategy::widen(Branch& branch) {
   while (!branch.choices.empty()) {
     const Choice choice = std::move(branch.choices.back());
     branch.choices.pop_back();
-    auto next = seen_.step(*branch.node, choice.action);
+    auto next = seen_.step(*branch.node, choice);
     if (!next) continue;
     add_child(branch, next->config, choice.weight);
     return next;

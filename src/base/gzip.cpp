@@ -1,3 +1,4 @@
+#include "base/gzip.h"
 #include <zconf.h>
 #include <zlib.h>
 #include <array>
@@ -5,9 +6,8 @@
 #include <optional>
 #include <string>
 #include "base/casts.h"
-#include "search/policy/outcomes.h"
 
-namespace warploom::search {
+namespace warploom {
 namespace {
 constexpr int kGzip = 15 + 16;  // windowBits of zlib: the largest window, with gzip's header
 
@@ -52,4 +52,4 @@ std::optional<std::string> gunzipped(const std::string& bytes, size_t most) {
   if (!is_whole) return std::nullopt;
   return out;
 }
-}  // namespace warploom::search
+}  // namespace warploom

@@ -299,8 +299,8 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeet) {
 TEST(RowwiseStatistics, SurviveALargeMeanWhereCtasShareRowsOfSeveralAxes) {
   Net n;
   const auto x = n.x({2, 4, 60, 80});
-  const auto normal = n.add(OpKind::GroupNormalization, {x, n.x({4}), n.x({4})},
-                            {{"num_groups", int64_t{2}}});
+  const auto normal =
+      n.add(OpKind::GroupNormalization, {x, n.x({4}), n.x({4})}, {{"num_groups", int64_t{2}}});
   const Region region{n.with({normal}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 3, 0.1);
   for (size_t i = 0; i < 2 * 4 * 60 * 80; ++i)
@@ -313,10 +313,8 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereCtasShareRowsOfSeveralAxes) {
   for (const RowResidency place : {RowResidency::registers, RowResidency::smem})
     for (const char* target : {"sm_80", "sm_90a"})
       for (const int64_t ctas : {2, 8}) {
-        const KernelConfig schedule = RowwiseConfig{.row_residency = place,
-                                                    .ctas_per_row = ctas,
-                                                    .warps = 8,
-                                                    .elems_per_thread = 4};
+        const KernelConfig schedule = RowwiseConfig{
+            .row_residency = place, .ctas_per_row = ctas, .warps = 8, .elems_per_thread = 4};
         const auto list = build(region, schedule, *target::capabilities_of(target));
         ASSERT_TRUE(list) << schedule.text() << describe(list.error());
         auto outputs = poisoned(region.graph);

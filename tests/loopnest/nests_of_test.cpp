@@ -403,5 +403,34 @@ TEST(LoopNest, HasAxesWhoseElementsGpusCount) {
   EXPECT_EQ(nest_of(exp({1 << 16, 1 << 16}))->axes, (Sizes{1 << 16, 1 << 16}));
   EXPECT_EQ(nest_of(exp({kLong}))->axes, (Sizes{1 << 12, 1 << 20}));
 }
+
+TEST(LoopNest, RepeatsAReductionThatAnElementSharesWithOthers) {
+  Net n;
+  const auto x = n.x({8, 40});
+  const auto sum = n.add(OpKind::ReduceSum, {x, n.ints({1})});  // keeps its axis
+  const auto off = n.add(OpKind::Sub, {x, sum});
+  const auto nest = nest_of(n.with({off}));
+  ASSERT_TRUE(nest);
+  EXPECT_TRUE(nest->repeats_reductions(16));
+  EXPECT_FALSE(nest->repeats_reductions(40)) << "forty terms are not more than forty";
+}
+
+TEST(LoopNest, RepeatsAReductionWithinAnother) {
+  Net n;
+  const auto x = n.x({8, 40});
+  const auto off = n.add(OpKind::Sub, {x, n.add(OpKind::ReduceSum, {x, n.ints({1})})});
+  const auto nest = nest_of(n.with({n.add(OpKind::ReduceMax, {off, n.ints({1})})}));
+  ASSERT_TRUE(nest);
+  EXPECT_TRUE(nest->repeats_reductions(16));
+}
+
+TEST(LoopNest, RepeatsNoReductionThatEveryElementHasOfItsOwn) {
+  Net n;
+  const auto x = n.x({8, 40});
+  const auto sum = n.add(OpKind::ReduceSum, {x, n.ints({1})});
+  const auto nest = nest_of(n.with({n.add(OpKind::Add, {sum, n.x({8, 1})})}));
+  ASSERT_TRUE(nest);
+  EXPECT_FALSE(nest->repeats_reductions(16));
+}
 }  // namespace
 }  // namespace warploom::loopnest

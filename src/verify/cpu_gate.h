@@ -50,4 +50,8 @@ Status check_cpu_kernel(const LaunchList& list, size_t kernel, const std::string
 
 // Is this a function of cpu_functions.def?
 bool is_listed_function(std::string_view name);
+
+// Where an instruction of a kernel's image comes from: "relu, line 9", or the kernel's name alone.
+std::string place_of_instruction(const LaunchList& list, size_t kernel, const std::string& image,
+                                 uint64_t address);
 }  // namespace warploom::verify

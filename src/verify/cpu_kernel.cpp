@@ -1,5 +1,6 @@
 // The gate over a list's kernel: an instruction that is refused is placed at its line.
 #include <elf.h>
+#include <fmt/format.h>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,6 +38,16 @@ int line_of(const LaunchList& list, size_t kernel, const ElfFile& judged, uint64
   return file && code_of(*file) == code_of(judged) ? lines->line_at(address) : 0;
 }
 }  // namespace
+
+std::string place_of_instruction(const LaunchList& list, size_t kernel, const std::string& image,
+                                 uint64_t address) {
+  const std::string& name = list.kernels.at(kernel).name;
+  const auto bytes = read_file(image);
+  if (!bytes) return name;
+  const auto file = ElfFile::read(*bytes, name);
+  const int line = file ? line_of(list, kernel, *file, address) : 0;
+  return line > 0 ? fmt::format("{}, line {}", name, line) : name;
+}
 
 Status check_cpu_kernel(const LaunchList& list, size_t kernel, const std::string& image,
                         bool foreign) {

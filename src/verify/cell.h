@@ -104,7 +104,8 @@ class Cell {
   void renew_as_new();
   // Microseconds from when the threads were let go to when all stood still.
   Result<double> run(const Round& round);
-  // A round of one launch by one thread, of which is looked at what it reads, for a second at most.
+  // A round of one launch by one thread, of which is looked at what it reads, for half a second
+  // or so at most.
   // `readable`: its buffers and scratch; `every`: as of ReadWatch. The cell ends with it.
   Result<ReadReport> watch_reads(const Round& round, std::vector<Readable> readable, bool every,
                                  uint64_t seed);

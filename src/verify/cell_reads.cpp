@@ -48,7 +48,7 @@ class Nudges {
 
  private:
   static constexpr double kFirstMs = 0.5;
-  static constexpr double kLastMs = 500;
+  static constexpr double kLastMs = 250;
 
   std::atomic<bool> over_ = false;
   std::mutex mutex_;
@@ -85,8 +85,8 @@ Result<ReadReport> Cell::watch_reads(const Round& asked, std::vector<Readable> r
     const bool nudged = !stop.gone && stop.event == 0 && stop.signal == SIGSTOP;
     if (!stop.by_trap() && !nudged) return fault_of(thread, stop);
     if (stop.by_trap() && stands_at_end(thread)) break;
-    if (nudged && nudges.is_over()) break;
-    if (nudged) watch.plant();
+    if (nudges.is_over()) break;
+    if (nudged) watch.plant_again();
     if (stop.by_trap()) {
       const ReadLook look = watch.look();
       report.finding = look.finding;

@@ -111,10 +111,8 @@ struct Evaluator::State {
     greeted = false;
     group.reset();
     group = MemoryGroup::make(memory_for_candidates());
-    const auto enter = [this] {
-      if (group) group->enter();
-    };
-    WARPLOOM_CHECK(worker.start(options.program.string(), kEvaluateCommand, -1, enter));
+    WARPLOOM_CHECK(
+        worker.start(options.program.string(), kEvaluateCommand, -1, entering(group.get())));
     worker.channel->send(setup);
     return ok();
   }

@@ -17,6 +17,7 @@
 #include "verify/disassembler.h"
 
 namespace warploom::verify {
+// Bytes that an instruction is about to read.
 struct MemoryRead {
   uint64_t address = 0;
   uint64_t bytes = 0;

@@ -120,9 +120,13 @@ bool ReadWatch::plant() {
     point.left = looks_;
     planted &= point.armed;
   }
+  return planted;
+}
+
+void ReadWatch::plant_again() {
   if (stops_ >= kFirstStops) looks_ = kLooks;
   most_stops_ = std::max(most_stops_, stops_ + kMoreStops);
-  return planted;
+  plant();
 }
 
 // The trap is put on again behind it.

@@ -40,16 +40,19 @@ struct Readable {
   std::string name;
 };
 
+// What a candidate would have read that is not its own.
 struct ReadFinding {
   uint64_t instruction = 0;  // an address of the cell
   std::string read;          // "8 bytes, 56 in front of the list of its buffers"
 };
 
+// What came of one look at an instruction.
 struct ReadLook {
   std::optional<ReadFinding> finding;
   std::optional<Stop> ended;  // the instruction was carried out, and brought this about
 };
 
+// The traps on one thread's instructions, and what is found at them.
 class ReadWatch {
  public:
   // `stack`: of the thread, whole. `every`: each time that an instruction is carried out is looked
@@ -59,6 +62,8 @@ class ReadWatch {
 
   // False where the thread's code cannot be changed.
   bool plant();
+  // Once more, with some stops for it, whether or not those of before are used up.
+  void plant_again();
 
   // The thread stands at a trap: what it may not do there. Neither, too, where the trap is none of
   // these.

@@ -35,4 +35,10 @@ TextPlace place_in(std::string_view text, int line) {
   if (!found.file.empty()) found.line += line - behind - 1;
   return found;
 }
+
+std::string described(const std::string& name, const TextPlace& place) {
+  if (place.line <= 0) return name;
+  const std::string of = place.file.empty() ? "" : " of " + place.file;
+  return fmt::format("{}, line {}{}", name, place.line, of);
+}
 }  // namespace warploom::runtime

@@ -27,4 +27,6 @@ struct TextPlace {
 // A line that says of which line the next one is.
 std::string place_mark(int line, std::string_view file);
 TextPlace place_in(std::string_view text, int line);
+// "gemm, line 12", "gemm, line 12 of mm_kernels.cpp"; the name alone where the line is 0.
+std::string described(const std::string& name, const TextPlace& place);
 }  // namespace warploom::runtime

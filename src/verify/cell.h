@@ -105,7 +105,7 @@ class Cell {
   // Microseconds from when the threads were let go to when all stood still.
   Result<double> run(const Round& round);
   // A round of one launch by one thread, of which is looked at what it reads, for half a second
-  // or so at most.
+  // or so, and some seconds on a machine that others use.
   // `readable`: its buffers and scratch; `every`: as of ReadWatch. The cell ends with it.
   Result<ReadReport> watch_reads(const Round& round, std::vector<Readable> readable, bool every,
                                  uint64_t seed);

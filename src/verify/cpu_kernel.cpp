@@ -1,6 +1,5 @@
 // The gate over a list's kernel: an instruction that is refused is placed at its line.
 #include <elf.h>
-#include <fmt/format.h>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,11 +41,9 @@ std::string place_of(const LaunchList& list, size_t kernel, const ElfFile& judge
   const Result<ElfFile> file = ElfFile::read(lines->image(), name);
   if (!file || code_of(*file) != code_of(judged)) return name;
   const runtime::TextPlace place = lines->place_at(address);
-  if (place.line == 0) return name;
-  if (place.file.empty()) return fmt::format("{}, line {}", name, place.line);
   if (contains(list.kernels, place.file, &Kernel::name))
-    return fmt::format("{}, line {}", place.file, place.line);
-  return fmt::format("{}, line {} of {}", name, place.line, place.file);
+    return runtime::described(place.file, {"", place.line});
+  return runtime::described(name, place);
 }
 }  // namespace
 

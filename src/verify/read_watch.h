@@ -74,6 +74,9 @@ class ReadWatch {
 
   size_t seen() const { return seen_; }
 
+  // Whether its stops are, which a kernel of many instructions soon has.
+  bool has_used_up() const { return stops_ >= kFirstStops; }
+
  private:
   static constexpr int kLooks = 64;               // at an instruction, before its trap is taken off
   static constexpr int64_t kFirstStops = 10'000;  // before traps are put on by the clock alone

@@ -203,8 +203,8 @@ def text_of_controls(counts):
     most = max(sum(of for _, of in one.values()) for one in counts.values())
     others = [name for name in sorted(counts) if not name.startswith("honest/")]
     text = (
-        f"{always} of {len(counts)} controls for a CPU were accepted each of {most} times, by turns "
-        "on the machine as it was and while a process spun on every core "
+        f"{always} of {len(counts)} controls for a CPU were accepted each of {most} times, by "
+        "turns on the machine as it was and while a process spun on every core "
         "(`bench/strict/controls.py`)"
     )
     rest = ", ".join(f"`{name}` {accepted_times(counts[name])}" for name in others)

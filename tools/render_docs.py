@@ -142,6 +142,7 @@ def render_corpus(root):
     headers = ["candidate", "what it does", "expected", "CPU", "GPU", "what caught it"]
     devices = [f"{column} {device}" for column, device in sorted(results["devices"].items())]
     parts = [f"Measured on: {'; '.join(devices)}.\n"]
+    counts = results.get("controls", {})
     for kind, title in (("cheats", "Cheats"), ("wrong", "Wrong kernels"), ("honest", "Controls")):
         rows, right = [], 0
         for path in sorted((folder / kind).iterdir()):
@@ -177,14 +178,39 @@ def render_corpus(root):
                 ]
             )
             right += any(one and one["code"] in expected.split(" or ") for one in found.values())
+            if kind == "honest" and counts:
+                rows[-1].append(accepted_times(counts.get(f"{kind}/{path.name}")))
         measured = sum(row[3] != "–" or row[4] != "–" for row in rows)
         parts.append(
             f"### {title}\n\n{right} of {measured} that were run got the code that they should; "
             f"{len(rows) - measured} wait for a machine.\n"
         )
-        lines = ["| " + " | ".join(headers) + " |", "|" + "---|" * len(headers)]
+        names = headers + (["accepted"] if kind == "honest" and counts else [])
+        lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
         parts.append("\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n")
+    if counts:
+        parts.append(text_of_controls(counts))
     return "\n".join(parts)
+
+
+def accepted_times(count):
+    """Of a control: on the machine as it is and under load, together."""
+    if not count:
+        return "–"
+    return f"{count['as_is'][0] + count['loaded'][0]} of {count['as_is'][1] + count['loaded'][1]}"
+
+
+def text_of_controls(counts):
+    always = sum(all(right == of for right, of in one.values()) for one in counts.values())
+    most = max(sum(of for _, of in one.values()) for one in counts.values())
+    others = [name for name in sorted(counts) if not name.startswith("honest/")]
+    text = (
+        f"{always} of {len(counts)} controls for a CPU were accepted each of {most} times, by "
+        "turns on the machine as it was and while a process spun on every core "
+        "(`bench/strict/controls.py`)"
+    )
+    rest = ", ".join(f"`{name}` {accepted_times(counts[name])}" for name in others)
+    return text + (f"; of others: {rest}.\n" if rest else ".\n")
 
 
 def render(what, root):

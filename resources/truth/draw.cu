@@ -108,6 +108,15 @@ FUNCTION float with_rare(const DrawTask& task, const Keys& keys, Word within, bo
   return as_float(sign | (task.shape == SHAPE_nans ? 0x7fc00000u : 0x7f800000u));
 }
 
+// Of every other row all elements are one multiple of a half.
+FUNCTION float with_level_rows(const DrawTask& task, Word element, float drawn) {
+  const unsigned row = task.row > 0 ? static_cast<unsigned>(element / task.row) : 0;
+  const unsigned choice = scramble(row * 0x9e3779b1u + static_cast<unsigned>(task.rows_key));
+  if ((choice & 1) != 0) return drawn;
+  const float number = static_cast<float>((choice >> 1) % 17) * 0.5f - 4;
+  return static_cast<float>(task.scale) * (task.without_zeros && number == 0 ? 4.5f : number);
+}
+
 FUNCTION float folded(const DrawTask& task, float x) {
   const float low = static_cast<float>(task.least);
   const float high = static_cast<float>(task.most);
@@ -116,12 +125,14 @@ FUNCTION float folded(const DrawTask& task, float x) {
   return x;
 }
 
-FUNCTION float shaped(const DrawTask& task, const Keys& keys, Word within, bool first_block) {
+FUNCTION float shaped(const DrawTask& task, const Keys& keys, Word within, Word block) {
+  const bool first_block = block == 0;
   const float scale = static_cast<float>(task.scale);
   switch (task.shape) {
     case SHAPE_ends: return at_ends(task, keys, within);
     case SHAPE_ties: return on_halves(task, keys, within);
     case SHAPE_magnitudes: return of_magnitudes(keys, within);
+    case SHAPE_span: return static_cast<float>(task.span) * (2 * unit(keys, within) - 1);
     case SHAPE_unit: return scale * unit(keys, within);
     case SHAPE_signs: return scale * (unit(keys, within) < 0.5f ? 1.0f : -1.0f);
     default: break;
@@ -131,6 +142,8 @@ FUNCTION float shaped(const DrawTask& task, const Keys& keys, Word within, bool 
                      static_cast<int>(task.outlier));
   if (task.largest != 0 && first_block && within == assured(task, keys))
     drawn = copysignf(static_cast<float>(task.largest), drawn);
+  if (task.shape == SHAPE_level_rows)
+    return with_level_rows(task, block * kDrawBlock + within, drawn);
   return with_rare(task, keys, within, first_block, drawn);
 }
 
@@ -214,7 +227,7 @@ KERNEL(truth_draw, DrawTask) {
     } else if (task.numbers > 0) {
       store_drawn(task, i, on_lattice(task, keys, within));
     } else {
-      store_drawn(task, i, folded(task, shaped(task, keys, within, number == 0)));
+      store_drawn(task, i, folded(task, shaped(task, keys, within, number)));
     }
   }
 }

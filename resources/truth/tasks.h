@@ -248,6 +248,9 @@ struct DrawTask {
   Word only_negative;
   Word without_least;
   Word without_zeros;
-  Word ends;  // fp32
+  Word row;       // elements along the last axis
+  Word rows_key;  // of the numbers of level rows
+  double span;    // held by an fp32
+  Word ends;      // fp32
   Word end_count;
 };

@@ -32,6 +32,7 @@
 #include "runtime/timing.h"
 #include "verify/image_check.h"
 #include "verify/inputs.h"
+#include "verify/memory_group.h"
 #include "verify/runner.h"
 
 namespace warploom::cli {
@@ -166,6 +167,7 @@ struct Hold {
   std::string sandbox = "no host code";  // on a GPU
 
   Result<std::unique_ptr<Executor>> open() {
+    verify::limit_data_without_group(verify::memory_for_candidates());
     WARPLOOM_TRY(here, Executor::open(Engine::cpu));
     WARPLOOM_TRY(std::unique_ptr<Runner> runner, Runner::open(*here));
     runner_ = runner.get();
@@ -173,7 +175,10 @@ struct Hold {
   }
 
   // Once something has run.
-  std::string text() const { return runner_ ? runner_->sandbox() : sandbox; }
+  std::string text() const {
+    return runner_ ? fmt::format("{}; {}", runner_->sandbox(), verify::memory_confinement())
+                   : sandbox;
+  }
 
  private:
   const Runner* runner_ = nullptr;
@@ -259,7 +264,8 @@ std::vector<std::string> words_of(const Flags& flags) {
 }
 
 // Why a process that ran kernels ended before it answered.
-tl::unexpected<Error> fault_of(const Flags& flags, const ProcessResult& ended) {
+tl::unexpected<Error> fault_of(const Flags& flags, const ProcessResult& ended,
+                               const verify::MemoryGroup* group) {
   const auto fault = [&](ErrorCode code, const char* what, const char* expected,
                          std::string found) {
     return fail({code, what, flags.bundle, expected, std::move(found),
@@ -271,6 +277,9 @@ tl::unexpected<Error> fault_of(const Flags& flags, const ProcessResult& ended) {
   if (ended.signal == SIGSYS)
     return fault(ErrorCode::kCandidateForbidden, "a bundle's kernels made a system call",
                  "computation alone", "they were killed");
+  if (group && group->ran_out())
+    return fault(ErrorCode::kCandidateMemory, "a bundle used more memory than it may",
+                 "less memory", "as much as its processes' cgroup may have");
   if (ended.signal == SIGKILL)
     return fault(ErrorCode::kCandidateMemory, "a bundle's kernels were killed", "less memory",
                  "killed");
@@ -281,10 +290,14 @@ tl::unexpected<Error> fault_of(const Flags& flags, const ProcessResult& ended) {
 // In a process of its own, which ends as its kernels' does: nothing of theirs is in this one.
 Result<Answer> run_apart(const Flags& flags) {
   constexpr size_t kMostAnswer = size_t{64} << 20;
+  const auto group = verify::MemoryGroup::make(verify::memory_for_candidates());
   WARPLOOM_TRY(const ProcessResult ended,
-               run_process(words_of(flags), {.time = kLongest, .output_bytes = kMostAnswer}));
+               run_process(words_of(flags), {.time = kLongest,
+                                             .output_bytes = kMostAnswer,
+                                             .prepare = verify::entering(group.get())}));
   const auto record = json::parse(ended.out, nullptr, false);
-  if (ended.signal != 0 || ended.timed_out || !record.is_object()) return fault_of(flags, ended);
+  if (ended.signal != 0 || ended.timed_out || !record.is_object())
+    return fault_of(flags, ended, group.get());
   if (record.contains("error")) return fail(error_from_json(record["error"]));
   return Answer{record, text_of("run", record)};
 }

@@ -12,9 +12,11 @@
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "runtime/plan_file.h"
+#include "runtime/text_places.h"
 
 namespace warploom::export_ {
 namespace fs = std::filesystem;
@@ -139,12 +141,17 @@ class Inliner {
     WARPLOOM_TRY(const std::string whole, runtime::read_beside(plan_, folder_, name));
     const auto lines = lines_of(whole);
     std::string out;
+    bool jumped = true;  // the next line is not of this file, or not the one behind the last
     for (size_t i = 0; i < lines.size(); ++i) {
       if (is_finder(lines, i)) {
         i += 2;
+        jumped = true;
         continue;
       }
       WARPLOOM_TRY(const std::string text, text_of_line(name, lines[i], depth));
+      const bool as_it_is = text == lines[i] + "\n";
+      if (jumped && as_it_is) out += runtime::place_mark(as_int(i) + 1, name);
+      jumped = !as_it_is;
       out += text;
     }
     return out;

@@ -28,17 +28,18 @@ constexpr std::chrono::seconds kTime{60};  // for the compiler and the reader of
 std::unique_ptr<TextLines> TextLines::make(const LaunchList& list, size_t kernel) {
   // Its asm statements are not looked at again before they are assembled.
   if (confinement_in_force() == "rlimits") return nullptr;
-  const std::vector<Unit> units = units_of(list);
+  const std::vector<Unit> units = units_of(list, true);
   const auto unit = std::ranges::find_if(
       units, [&](const Unit& one) { return std::ranges::count(one.kernels, kernel) > 0; });
-  if (unit == units.end() || unit->texts != 1) return nullptr;
+  if (unit == units.end()) return nullptr;
   Result<Compiler> compiler = find_cpu_compiler();
   if (!compiler) return nullptr;
   std::unique_ptr<TextLines> made(new TextLines(std::move(*compiler)));
-  return made->compile(unit->text) ? std::move(made) : nullptr;
+  made->text_ = unit->text;
+  return made->compile() ? std::move(made) : nullptr;
 }
 
-Status TextLines::compile(const std::string& text) {
+Status TextLines::compile() {
   const std::vector<std::string> command = cpu_command(compiler_);
   sandbox_ = std::make_unique<CompilerSandbox>(compiler_, command, "cpu", kTime, true);
   const auto step = [&](std::initializer_list<const char*> more) -> Status {
@@ -47,13 +48,18 @@ Status TextLines::compile(const std::string& text) {
     WARPLOOM_CHECK(sandbox_->run(argv));
     return ok();
   };
-  WARPLOOM_CHECK(sandbox_->write(kText, text));
+  WARPLOOM_CHECK(sandbox_->write(kText, text_));
   WARPLOOM_CHECK(step({"-E", "-I", ".", "-o", "kernels.ii", kText}));
   WARPLOOM_TRY(const std::string preprocessed, sandbox_->read("kernels.ii"));
   WARPLOOM_CHECK(check_preprocessed(preprocessed, sandbox_->readable()));
   WARPLOOM_CHECK(step({"-g", "-o", "image", "kernels.ii"}));
   WARPLOOM_TRY(image_, sandbox_->read("image"));
   return ok();
+}
+
+TextPlace TextLines::place_at(uint64_t address) const {
+  const int line = line_at(address);
+  return line > 0 ? place_in(text_, line) : TextPlace();
 }
 
 // addr2line says where the instruction is from, innermost first: a header's line, then the line

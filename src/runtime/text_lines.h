@@ -7,15 +7,17 @@
 //
 //   const auto lines = TextLines::make(list, 0);      // of the list's first kernel
 //   if (lines && same_code(lines->image(), judged))
-//     lines->line_at(0x1042);                         // 12; 0: not known
+//     lines->place_at(0x1042);                        // {"", 12}; line 0: not known
 //
 // An instruction of a function that was inlined, or that a header holds (__rdtsc()), belongs to the
 // line of the text that called for it.
 //
+// Of kernels whose texts are compiled together it is told whose line it is, and of a bundle's,
+// whose headers are written out, of which file (text_places.h).
+//
 // Lines are no part of a verdict, so nothing here is an error: where they cannot be told there are
-// none. That is so where a kernel's text is compiled together with others, and where no Landlock
-// keeps compilers from files of the user's. Source: DWARF's line tables, read by binutils'
-// addr2line, likewise in the sandbox.
+// none. That is so where no Landlock keeps compilers from files of the user's. Source: DWARF's line
+// tables, read by binutils' addr2line, likewise in the sandbox.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +28,7 @@
 #include "codegen/launch_list.h"
 #include "runtime/compiler_sandbox.h"
 #include "runtime/compilers.h"
+#include "runtime/text_places.h"
 
 namespace warploom::runtime {
 class TextLines {
@@ -36,16 +39,18 @@ class TextLines {
   // The image with line tables; its addresses are those of the image without.
   const std::string& image() const { return image_; }
 
-  // The line, from 1 on, of the instruction at an address of the image's own.
-  int line_at(uint64_t address) const;
+  // The line, from 1 on, of the instruction at an address of the image's own; 0: not known.
+  TextPlace place_at(uint64_t address) const;
 
  private:
   explicit TextLines(Compiler compiler) : compiler_(std::move(compiler)) {}
 
-  Status compile(const std::string& text);
+  Status compile();
+  int line_at(uint64_t address) const;
 
   Compiler compiler_;
   std::unique_ptr<CompilerSandbox> sandbox_;
+  std::string text_;
   std::string image_;
 };
 }  // namespace warploom::runtime

@@ -9,6 +9,7 @@
 #include <vector>
 #include "base/casts.h"
 #include "codegen/launch_list.h"
+#include "runtime/text_places.h"
 
 namespace warploom::runtime {
 namespace {
@@ -23,6 +24,8 @@ struct Text {
   std::string head = {};
   std::string body = {};
   bool alone = false;
+
+  const std::string& name() const { return *names.begin(); }
 };
 
 bool is_blank_or_comment(const std::string& line) {
@@ -32,19 +35,25 @@ bool is_blank_or_comment(const std::string& line) {
 
 // Takes a text apart. It stays alone where directives stand behind the beginning, but for pragmas,
 // or go on in another line.
-void take_apart(Text& text) {
+void take_apart(Text& text, bool marked) {
   std::istringstream lines(text.source);
   bool beginning = true;
+  bool jumped = true;  // the last line went to the head
+  int number = 0;
   for (std::string line; std::getline(lines, line);) {
     const bool directive = line.starts_with('#');
     beginning = beginning && (directive || is_blank_or_comment(line));
     text.alone |= directive && line.ends_with('\\');
     text.alone |= directive && !beginning && !line.starts_with("#pragma");
-    (directive && beginning ? text.head : text.body) += line + "\n";
+    ++number;
+    const bool of_head = directive && beginning;
+    if (marked && jumped && !of_head) text.body += place_mark(number, text.name());
+    jumped = of_head;
+    (of_head ? text.head : text.body) += line + "\n";
   }
 }
 
-std::vector<Text> texts_of(const LaunchList& list) {
+std::vector<Text> texts_of(const LaunchList& list, bool marked) {
   std::vector<Text> texts;
   std::map<std::string, size_t> known;
   for (size_t k = 0; k < list.kernels.size(); ++k) {
@@ -57,7 +66,7 @@ std::vector<Text> texts_of(const LaunchList& list) {
   }
   std::set<std::string> taken;
   for (Text& text : texts) {
-    take_apart(text);
+    take_apart(text, marked);
     text.alone |= list.engine == Engine::cuda;
     for (const std::string& name : text.names)
       text.alone |= !taken.insert(name).second;
@@ -104,8 +113,8 @@ void add_units(std::vector<Unit>& units, const std::vector<const Text*>& texts) 
 }
 }  // namespace
 
-std::vector<Unit> units_of(const LaunchList& list) {
-  const auto texts = texts_of(list);
+std::vector<Unit> units_of(const LaunchList& list, bool marked) {
+  const auto texts = texts_of(list, marked);
   std::map<std::string, std::vector<const Text*>> by_head;
   std::vector<Unit> units;
   for (const Text& text : texts)

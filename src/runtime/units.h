@@ -27,6 +27,7 @@ struct Unit {
   std::vector<size_t> kernels;  // of the list, those that it defines
 };
 
-// In the order of the first kernels of each; every kernel is in one.
-std::vector<Unit> units_of(const LaunchList& list);
+// In the order of the first kernels of each; every kernel is in one. `marked`: with marks of which
+// kernel's text each line is (text_places.h), where several were put together.
+std::vector<Unit> units_of(const LaunchList& list, bool marked = false);
 }  // namespace warploom::runtime

@@ -30,6 +30,7 @@
 #include "base/casts.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "base/random.h"
 #include "cpu/pool.h"
 #include "verify/cell_code.h"
 #include "verify/cell_layout.h"
@@ -94,6 +95,10 @@ Status Cell::open(int threads) {
 
 uint64_t Cell::address_of(const void* ours) const {
   return layout_->address_of(ours);
+}
+
+uint64_t Cell::address_in_image(uint64_t address, int function) const {
+  return address - layout_->image().bases[static_cast<size_t>(function)];
 }
 
 void Cell::renew(uint64_t seed) {
@@ -254,10 +259,10 @@ Result<double> Cell::let_go(CellControl& control, const Round& round, bool apart
     return lost();
   const std::optional<Ended> fault = await_end(round.threads, apart ? Wait::spin : Wait::block);
   const std::chrono::duration<double, std::micro> spent = Clock::now() - start;
-  if (fault) return fault_of(*fault);
+  if (fault) return fault_of(fault->thread, fault->stop);
   for (int i = 0; i < round.threads; ++i) {
     const TracedThread& thread = workers_[static_cast<size_t>(i)];
-    if (!stands_at_end(thread)) return fault_of({thread, {.signal = SIGTRAP}});
+    if (!stands_at_end(thread)) return fault_of(thread, {.signal = SIGTRAP});
   }
   return spent.count();
 }
@@ -276,11 +281,10 @@ bool Cell::stands_at_end(const TracedThread& thread) const {
 }
 
 tl::unexpected<Error> Cell::lost() {
-  return fault_of({workers_[0], {.gone = true, .signal = SIGKILL}});
+  return fault_of(workers_[0], {.gone = true, .signal = SIGKILL});
 }
 
-tl::unexpected<Error> Cell::fault_of(const Ended& ended) {
-  const auto& [thread, stop] = ended;
+tl::unexpected<Error> Cell::fault_of(const TracedThread& thread, const Stop& stop) {
   const uint64_t at = stop.gone ? 0 : thread.instruction();
   const bool by_memory = stop.signal == SIGSEGV || stop.signal == SIGBUS;
   const uint64_t about = !stop.gone && by_memory ? thread.fault_address() : 0;
@@ -295,6 +299,14 @@ Result<std::unique_ptr<Cell>> Cell::start(std::shared_ptr<SharedMemory> memory,
   CellOptions options = asked;
   const auto cores = as_int(wl::allowed_cores().size());
   options.threads = std::clamp(asked.threads, 1, cores);
+  constexpr int kTries = 4;  // to find a place among what a process has at its start
+  Random seeds(options.seed, "places");
+  for (int i = 0; i < kTries && asked.elsewhere > 0; ++i) {
+    options.seed = seeds.next();
+    std::unique_ptr<Cell> cell(new Cell(memory, options));
+    if (cell->open(options.threads)) return cell;
+  }
+  options.elsewhere = 0;
   std::unique_ptr<Cell> cell(new Cell(std::move(memory), options));
   WARPLOOM_CHECK(cell->open(options.threads));
   return cell;

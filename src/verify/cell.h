@@ -33,6 +33,7 @@
 #include "base/error.h"
 #include "verify/cell_image.h"
 #include "verify/cores.h"
+#include "verify/read_watch.h"
 #include "verify/shared_memory.h"
 #include "verify/traced.h"
 
@@ -45,6 +46,9 @@ struct CellOptions {
   std::vector<SharedMemory::Extent> mapped;
   int threads = 1;    // at most the cores that this process may use
   uint64_t seed = 1;  // of where in its address space things lie
+  // The number of a place where programs have their memory, and not where cells have it otherwise;
+  // in vain where that is taken. 0: as otherwise.
+  int elsewhere = 0;
 };
 
 // A launch: all of its blocks, or some of them.
@@ -70,6 +74,13 @@ struct Round {
   double limit_ms = 10'000;       // after which it counts as hung
 };
 
+// What was seen of a candidate's reads.
+struct ReadReport {
+  std::optional<ReadFinding> finding;  // what it would have read that is not its own
+  size_t watched = 0;                  // instructions that read, or go to a computed address
+  size_t seen = 0;  // of them, those that were carried out; 0: none were looked at
+};
+
 class CellLayout;
 struct CellControl;
 class Watch;
@@ -93,6 +104,13 @@ class Cell {
   void renew_as_new();
   // Microseconds from when the threads were let go to when all stood still.
   Result<double> run(const Round& round);
+  // A round of one launch by one thread, of which is looked at what it reads, for half a second
+  // or so, and some seconds on a machine that others use.
+  // `readable`: its buffers and scratch; `every`: as of ReadWatch. The cell ends with it.
+  Result<ReadReport> watch_reads(const Round& round, std::vector<Readable> readable, bool every,
+                                 uint64_t seed);
+  // What an address of the cell is of the image that the kernel with this number lies in.
+  uint64_t address_in_image(uint64_t address, int function) const;
 
   // What holds it, in words: "no system calls (seccomp), no descriptors, …".
   const std::string& held() const { return held_; }
@@ -142,7 +160,7 @@ class Cell {
   bool stands_at_end(const TracedThread& thread) const;
   tl::unexpected<Error> lost();
   // What a thread that does not stand where it should has done. The cell ends with it.
-  tl::unexpected<Error> fault_of(const Ended& ended);
+  tl::unexpected<Error> fault_of(const TracedThread& thread, const Stop& stop);
 
   Cores cores_;
   std::unique_ptr<CellLayout> layout_;

@@ -96,10 +96,9 @@ WL_CELL void enter(CellEntry* entry) {
 
 // So that the core knows where their pages lie.
 [[gnu::always_inline]] inline void look_at_pages(const CellControl& control) {
-  constexpr uint64_t kPage = 4096;
   for (int64_t i = 0; i < control.span_count; ++i) {
     const CellSpan& span = control.spans[i];
-    for (uint64_t at = 0; at < span.bytes; at += kPage)
+    for (uint64_t at = 0; at < span.bytes; at += span.step)
       asm volatile("" : : "r"(*(span.begin + at)));
   }
 }

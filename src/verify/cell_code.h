@@ -7,8 +7,8 @@
 // A round (one launch of a kernel, or a series of launches):
 //
 //   supervisor   fills `Control`, sets every thread's registers to run_thread(), lets them go
-//   thread       reads a byte of each page of `spans`, counts itself in (`arrived`), waits for
-//   `go`,
+//   thread       reads a byte of each page or line of `spans`, counts itself in (`arrived`), waits
+//   for `go`,
 //                takes blocks by the counter, and stops at an int3 instruction, which the
 //                supervisor is told of by the kernel
 //   supervisor   starts the clock when all have arrived, and sets `go`
@@ -41,10 +41,11 @@ struct CellStep {
   int64_t chunk;  // blocks that a thread takes at once
 };
 
-// Bytes that a cell's threads look at before a round.
+// Bytes that a cell's threads look at before a round, one of so many.
 struct CellSpan {
   const unsigned char* begin;
   uint64_t bytes;
+  uint64_t step;
 };
 
 // The page between the supervisor and the threads of a cell. What different threads write to lies

@@ -232,6 +232,7 @@ class Maker {
     for (const CellFunction& function : functions) {
       WARPLOOM_TRY(const Placed* const object, object_of(function));
       WARPLOOM_TRY(image_.kernels.emplace_back(), kernel_of(*object, function.name));
+      image_.bases.push_back(object->base);
     }
     image_.end = next_;
     return std::move(image_);
@@ -297,9 +298,20 @@ class Maker {
     if (known != objects_.end()) return &known->second;
     const auto bytes = objects_.try_emplace(function.image).first;
     WARPLOOM_TRY(bytes->second, placed(bytes->first, function.name));
-    const auto resolve = [&](std::string_view name) { return listed(name); };
+    const auto resolve = [&](std::string_view name) {
+      const uint64_t address = listed(name);
+      image_.functions.insert(address);
+      return address;
+    };
+    const size_t others = image_.pieces.size();
     const auto choose = [](uint64_t) { return std::optional<uint64_t>(); };
     WARPLOOM_CHECK(finish(bytes->second, resolve, choose));
+    for (size_t i = others; i < image_.pieces.size(); ++i)
+      image_.pieces[i].of_candidate = true;
+    for (const ElfSection& section : bytes->second.file.sections)
+      if (section.header.sh_flags & SHF_ALLOC && section.header.sh_flags & SHF_EXECINSTR)
+        image_.sections.push_back({bytes->second.address_of(section.header.sh_addr),
+                                   std::string(bytes->second.file.contents(section))});
     return &bytes->second;
   }
 

@@ -16,6 +16,7 @@
 // only.
 #pragma once
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,13 @@ struct CellPiece {
   std::string bytes;
   bool executable = false;
   bool writable = false;
+  bool of_candidate = false;
+};
+
+// A section of a candidate's instructions, which begin with its first byte.
+struct CellCodeSection {
+  uint64_t address = 0;
+  std::string bytes;
 };
 
 struct CellFunction {
@@ -42,8 +50,11 @@ struct CellImage {
 
   std::vector<CellPiece> pieces;  // in the order of their addresses
   std::vector<uint64_t> kernels;  // of each function asked for
-  uint64_t code = 0;              // where cell_code() begins
-  uint64_t end = 0;               // behind the last piece
+  std::vector<uint64_t> bases;    // likewise, what its image's own addresses are added to
+  std::set<uint64_t> functions;   // that candidates were given: mathematics, copies, the trap
+  std::vector<CellCodeSection> sections;
+  uint64_t code = 0;  // where cell_code() begins
+  uint64_t end = 0;   // behind the last piece
 
   static Result<CellImage> make(uint64_t base, const std::vector<CellFunction>& functions);
 };

@@ -31,11 +31,20 @@
 namespace warploom::verify {
 namespace {
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kStack = 1 << 20;  // bytes of each thread's
 constexpr uint64_t kHuge = uint64_t{2} << 20;
+
+struct AddressRange {
+  uint64_t low;
+  uint64_t high;
+};
+
 // Where cells begin: below where programs' memory lies, and above sanitizers' shadows.
-constexpr uint64_t kLowest = uint64_t{0x7000} << 32;
-constexpr uint64_t kHighest = uint64_t{0x7800} << 32;
+constexpr AddressRange kUsual = {uint64_t{0x7000} << 32, uint64_t{0x7800} << 32};
+// Where programs have their heaps and what they map, and two where none has anything.
+constexpr AddressRange kElsewhere[] = {{uint64_t{0x5500} << 32, uint64_t{0x5600} << 32},
+                                       {uint64_t{0x7e00} << 32, uint64_t{0x7fe0} << 32},
+                                       {uint64_t{0x0010} << 32, uint64_t{0x0100} << 32},
+                                       {uint64_t{0x2000} << 32, uint64_t{0x3000} << 32}};
 constexpr uint64_t kTop = (uint64_t{1} << 47) - kPage;  // of what a process can map
 constexpr uint64_t kCodeRoom = uint64_t{4} << 30;       // before the shared memory begins
 constexpr size_t kControlBytes = 64 << 10;
@@ -66,8 +75,10 @@ CellLayout::~CellLayout() {
 
 Status CellLayout::make() {
   Random random(options_.seed, "cell");
-  const uint64_t places = (kHighest - kLowest) / kHuge;
-  const uint64_t base = kLowest + kHuge * random.below(places);
+  AddressRange from = kUsual;
+  if (options_.elsewhere > 0)
+    from = kElsewhere[as_size(options_.elsewhere) % std::size(kElsewhere)];
+  const uint64_t base = from.low + kHuge * random.below((from.high - from.low) / kHuge);
   arena_ = base + kCodeRoom;
   WARPLOOM_TRY(image_, CellImage::make(base, options_.functions));
   if (image_.end > arena_)
@@ -271,19 +282,33 @@ uint64_t CellLayout::function_of(const CellLaunch& launch) const {
   return image_.kernels[as_size(launch.function)];
 }
 
+uint64_t CellLayout::step_buffers(size_t step) const {
+  const auto* const control = static_cast<const CellControl*>(control_.get());
+  const uint64_t steps = reinterpret_cast<uint64_t>(control->steps) - this->control();
+  const auto* const first =
+      reinterpret_cast<const CellStep*>(static_cast<const char*>(control_.get()) + steps);
+  return reinterpret_cast<uint64_t>(first[step].buffers);
+}
+
 // What threads look at before a round: all buffers and scratch, as far as a core knows so many
-// pages at once.
+// pages at once; and every line of a candidate's constants, so that none is nearer than others
+// since a call before read it.
 std::vector<CellSpan> CellLayout::spans() const {
   constexpr int64_t kMostKnown = int64_t{32} << 20;
+  constexpr uint64_t kLine = 64;
   std::vector<CellSpan> all;
   int64_t bytes = 0;
+  const auto add = [&](uint64_t begin, uint64_t size, uint64_t step) {
+    all.push_back({reinterpret_cast<const unsigned char*>(begin), size, step});
+  };
   for (const SharedMemory::Extent& extent : options_.mapped) {
-    const auto begin = address_of(memory_->base() + extent.offset);
     bytes += extent.bytes;
-    all.push_back(
-        {reinterpret_cast<const unsigned char*>(begin), static_cast<uint64_t>(extent.bytes)});
+    add(address_of(memory_->base() + extent.offset), as_uint64(extent.bytes), kPage);
   }
-  if (bytes > kMostKnown) return {};
+  if (bytes > kMostKnown) all.clear();
+  for (const CellPiece& piece : image_.pieces)
+    if (piece.of_candidate && !piece.executable && !piece.writable)
+      add(piece.address, piece.bytes.size(), kLine);
   return all;
 }
 

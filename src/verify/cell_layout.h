@@ -20,6 +20,8 @@ struct CellControl;
 
 class CellLayout {
  public:
+  static constexpr uint64_t kStack = 1 << 20;  // bytes of each thread's
+
   CellLayout(std::shared_ptr<SharedMemory> memory, const CellOptions& options)
       : memory_(std::move(memory)), options_(options) {}
 
@@ -56,6 +58,9 @@ class CellLayout {
   void put_back(Kept kept);
   // The round as the threads find it; resource-limit where it has too many launches.
   Result<CellControl*> write_control(const Round& round);
+
+  // Where the list of a step's buffers lies, in the cell, after write_control().
+  uint64_t step_buffers(size_t step) const;
 
   uint64_t control() const { return address_of(control_.get()); }
 

@@ -73,6 +73,8 @@ bool counts(Dtype dtype) {
 struct Made {
   int roundings = 0;              // one behind another
   bool vanishes = false;          // zeros are among what it is made of that may be left out
+  bool may_be_zero = true;        // where an input holds zeros
+  bool cancels = false;           // in a row of one number it may be zero, or what rounding leaves
   bool given = true;              // an input or a constant, moved at the most
   std::vector<size_t> of_inputs;  // that it is made of, ascending
 };
@@ -105,15 +107,49 @@ class Walk {
       made.of_inputs = std::move(all);
     }
     made.vanishes |= is_one_of(kVanishing, node.op);
+    made.cancels = cancels(node);
+    made.may_be_zero = !lifts(node) && std::ranges::any_of(node.inputs, [&](TensorId id) {
+      return id != kAbsent && !is_constant(id) && at(id).may_be_zero;
+    });
     const bool floats = is_float(graph_.tensor(node.outputs[0]).dtype);
     made.roundings += floats && !keeps_exact(node) && !is_step(graph_, node);
     for (const TensorId id : node.outputs)
       if (id != kAbsent) of(id) = made;
   }
 
+  // A difference of what one input gave twice (x less its mean), and what is made of that; what is
+  // added to it, or its exponential, is none.
+  bool cancels(const Node& node) const {
+    if (lifts(node)) return false;
+    if (node.op == OpKind::Sub) {
+      const auto& left = at(node.inputs[0]).of_inputs;
+      const auto& right = at(node.inputs[1]).of_inputs;
+      const auto is_of_right = [&](size_t input) { return contains(right, input); };
+      if (std::ranges::any_of(left, is_of_right)) return true;
+    }
+    return std::ranges::any_of(node.inputs,
+                               [&](TensorId id) { return id != kAbsent && at(id).cancels; });
+  }
+
+  // Exponentials, and sums with a constant: such as an epsilon under a root.
+  bool lifts(const Node& node) const {
+    const bool adds = node.op == OpKind::Add;
+    return node.op == OpKind::Exp ||
+           (adds && (is_constant(node.inputs[0]) || is_constant(node.inputs[1])));
+  }
+
+  bool is_constant(TensorId id) const { return graph_.tensor(id).constant.has_value(); }
+
   const Graph& graph_;
   std::vector<Made> made_;
 };
+
+// Quotients, logarithms and the like of what cancels.
+bool divides_by_cancelled(const Graph& graph, const Walk& walk) {
+  return std::ranges::any_of(graph.nodes, [&](const Node& node) {
+    return is_one_of(kNotOfZero, node.op) && walk.at(node.inputs.back()).cancels;
+  });
+}
 
 bool steps_on_rounded(const Graph& graph, const Walk& walk) {
   return std::ranges::any_of(graph.nodes, [&](const Node& node) {
@@ -185,6 +221,8 @@ struct Judged {
   bool infinities = false;
   bool nans = false;
   bool ends = false;
+  bool large = false;
+  bool level_rows = false;
 };
 
 Judged judged_on(const Graph& graph, Track track, const Ranges& ranges) {
@@ -205,6 +243,9 @@ Judged judged_on(const Graph& graph, Track track, const Ranges& ranges) {
   on.ties = !steps && has_free_input(graph, ranges, [](Dtype dtype) { return is_float(dtype); });
   on.magnitudes = straight && !elements && has_wide_exponents(track) &&
                   has_free_input(graph, ranges, has_wide_numbers);
+  on.large =
+      straight && has_wide_exponents(track) && has_free_input(graph, ranges, has_wide_numbers);
+  on.level_rows = on.ties && !elements && !divides_by_cancelled(graph, walk);
   const bool carried = !carriers_of(graph, ranges).inputs.empty();
   on.infinities = carried && !elements && !steps && !to_integer && has_wide_exponents(track);
   on.nans = on.infinities && !has_any(graph, kComparisons);
@@ -215,6 +256,15 @@ bool has_padding(const Node& node) {
   return std::ranges::any_of(node.integers("pads"), [](int64_t pad) { return pad != 0; });
 }
 }  // namespace
+
+bool divides_by_zeros(const Graph& given) {
+  const auto primitive = graph::decompose(given);
+  if (!primitive) return true;
+  const Walk walk(*primitive);
+  return std::ranges::any_of(primitive->nodes, [&](const Node& node) {
+    return is_one_of(kNotOfZero, node.op) && walk.at(node.inputs.back()).may_be_zero;
+  });
+}
 
 bool is_free(const graph::Range& range, Dtype dtype) {
   double low = -HUGE_VAL;
@@ -290,6 +340,8 @@ Coverage coverage_of(const Graph& given, Track track, SpecialValues promised, co
       case InputFamily::infinities: in_force = on.infinities && !finite; break;
       case InputFamily::nans: in_force = on.nans && !finite; break;
       case InputFamily::ends: in_force = on.ends && !finite; break;
+      case InputFamily::large: in_force = on.large; break;
+      case InputFamily::level_rows: in_force = on.level_rows; break;
       default: break;
     }
     if (in_force) out.families.push_back(family);

@@ -13,6 +13,11 @@
 //   infinities,  a few in one of the inputs, so that most rows have none; FP64 says for every
 //   nans         element whether it is a number, an infinity or NaN
 //   ends         of graphs that work element by element: every other element (range_ends.h)
+//   large        all numbers of some thousands, of both signs. Where magnitudes hold, and of what
+//                works element by element too; also of kernels that are finite
+//   level_rows   every other row is one number again and again, such as padding. Not where a step
+//                stands behind arithmetic that rounds, nor where what cancels in such a row (a
+//                variance) is a divisor and nothing is added to it before
 //
 // An input carries infinities and NaN where what comes of them is IEEE's alone: not the weights of
 // padded windows (0 · infinity at the border is computed by some kernels and left out by others),
@@ -46,6 +51,9 @@ struct Carriers {
 };
 
 Carriers carriers_of(const graph::Graph& graph, const graph::Ranges& ranges);
+
+// Whether rows of zeros make a divisor, or the like, zero.
+bool divides_by_zeros(const graph::Graph& graph);
 
 // Whether a range leaves a type's numbers as they are.
 bool is_free(const graph::Range& range, Dtype dtype);

@@ -106,9 +106,9 @@ bool is_random(std::string_view bytes) {
 // The executable sections of one image.
 class Code {
  public:
-  Code(const ElfFile& file, const std::string& place, const LineAt& line_at,
+  Code(const ElfFile& file, const std::string& place, const PlaceAt& place_at,
        const Disassembler& zydis)
-      : file_(file), place_(place), line_at_(line_at), zydis_(zydis) {}
+      : file_(file), place_(place), place_at_(place_at), zydis_(zydis) {}
 
   Status decode();
   Status check_targets() const;
@@ -133,10 +133,9 @@ class Code {
   std::string where(uint64_t address) const;
 
   tl::unexpected<Error> forbidden(std::string found, uint64_t address) const {
-    const int line = line_at_ ? line_at_(address) : 0;
     return fail({ErrorCode::kCandidateForbidden,
                  "a candidate has an instruction that it may not have",
-                 line > 0 ? fmt::format("{}, line {}", place_, line) : place_,
+                 place_at_ ? place_at_(address) : place_,
                  "arithmetic, moves, and branches to instructions of its own",
                  fmt::format("{} at {}", found, where(address)),
                  "compute from the buffers alone, in plain C++ or with the vectors' intrinsics"});
@@ -144,7 +143,7 @@ class Code {
 
   const ElfFile& file_;
   const std::string& place_;
-  const LineAt& line_at_;
+  const PlaceAt& place_at_;
   const Disassembler& zydis_;
   std::vector<Section> sections_;
   std::vector<Jump> jumps_;
@@ -241,9 +240,9 @@ std::string Code::where(uint64_t address) const {
 }
 }  // namespace
 
-Status check_cpu_code(const ElfFile& file, const std::string& place, const LineAt& line_at) {
+Status check_cpu_code(const ElfFile& file, const std::string& place, const PlaceAt& place_at) {
   WARPLOOM_TRY(const Disassembler* const zydis, Disassembler::open());
-  Code code(file, place, line_at, *zydis);
+  Code code(file, place, place_at, *zydis);
   WARPLOOM_CHECK(code.decode());
   WARPLOOM_CHECK(code.check_targets());
   return code.check_pointers();

@@ -411,7 +411,7 @@ bool is_listed_function(std::string_view name) {
   return kFunctions.contains(name);
 }
 
-Status check_cpu_image(const ElfFile& file, const std::string& place, const LineAt& line_at) {
+Status check_cpu_image(const ElfFile& file, const std::string& place, const PlaceAt& place_at) {
   Examination examination(file, place);
   WARPLOOM_CHECK(examination.header());
   WARPLOOM_CHECK(examination.segments());
@@ -419,6 +419,6 @@ Status check_cpu_image(const ElfFile& file, const std::string& place, const Line
   WARPLOOM_CHECK(examination.dynamic());
   WARPLOOM_CHECK(examination.symbols());
   WARPLOOM_CHECK(examination.relocations());
-  return check_cpu_code(file, place, line_at);
+  return check_cpu_code(file, place, place_at);
 }
 }  // namespace warploom::verify

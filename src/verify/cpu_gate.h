@@ -32,16 +32,15 @@
 #include "verify/elf_file.h"
 
 namespace warploom::verify {
-// The line of the text that the instruction at an address of an image comes from; 0: not known.
-// Empty: nobody knows.
-using LineAt = std::function<int(uint64_t address)>;
+// Where the instruction at an address of an image comes from: "relu, line 9". Empty: nobody knows.
+using PlaceAt = std::function<std::string(uint64_t address)>;
 
 // ok, or candidate-forbidden with what was found in `place`. A fraction of a millisecond for a
 // kernel of 10 kB.
-Status check_cpu_image(const ElfFile& file, const std::string& place, const LineAt& line_at = {});
+Status check_cpu_image(const ElfFile& file, const std::string& place, const PlaceAt& place_at = {});
 
 // Its second half, over what the first has found in order: cpu_code.cpp.
-Status check_cpu_code(const ElfFile& file, const std::string& place, const LineAt& line_at);
+Status check_cpu_code(const ElfFile& file, const std::string& place, const PlaceAt& place_at);
 
 // The image of a list's kernel. Of a foreign text an instruction that is refused is placed at its
 // line, for which the text is compiled once more (runtime/text_lines.h).
@@ -50,4 +49,8 @@ Status check_cpu_kernel(const LaunchList& list, size_t kernel, const std::string
 
 // Is this a function of cpu_functions.def?
 bool is_listed_function(std::string_view name);
+
+// Where an instruction of a kernel's image comes from: "relu, line 9", or the kernel's name alone.
+std::string place_of_instruction(const LaunchList& list, size_t kernel, const std::string& image,
+                                 uint64_t address);
 }  // namespace warploom::verify

@@ -8,8 +8,10 @@
 #include <vector>
 #include "base/error.h"
 #include "base/file.h"
+#include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "runtime/text_lines.h"
+#include "runtime/text_places.h"
 #include "verify/cpu_gate.h"
 #include "verify/elf_file.h"
 
@@ -30,13 +32,29 @@ std::vector<CodeSection> code_of(const ElfFile& file) {
   return found;
 }
 
-int line_of(const LaunchList& list, size_t kernel, const ElfFile& judged, uint64_t address) {
+// "gemm, line 12", "gemm, line 12 of mm_kernels.cpp", or the kernel's name alone.
+std::string place_of(const LaunchList& list, size_t kernel, const ElfFile& judged,
+                     uint64_t address) {
+  const std::string& name = list.kernels[kernel].name;
   const std::unique_ptr<runtime::TextLines> lines = runtime::TextLines::make(list, kernel);
-  if (!lines) return 0;
-  const Result<ElfFile> file = ElfFile::read(lines->image(), list.kernels[kernel].name);
-  return file && code_of(*file) == code_of(judged) ? lines->line_at(address) : 0;
+  if (!lines) return name;
+  const Result<ElfFile> file = ElfFile::read(lines->image(), name);
+  if (!file || code_of(*file) != code_of(judged)) return name;
+  const runtime::TextPlace place = lines->place_at(address);
+  if (contains(list.kernels, place.file, &Kernel::name))
+    return runtime::described(place.file, {"", place.line});
+  return runtime::described(name, place);
 }
 }  // namespace
+
+std::string place_of_instruction(const LaunchList& list, size_t kernel, const std::string& image,
+                                 uint64_t address) {
+  const std::string& name = list.kernels.at(kernel).name;
+  const auto bytes = read_file(image);
+  if (!bytes) return name;
+  const auto file = ElfFile::read(*bytes, name);
+  return file ? place_of(list, kernel, *file, address) : name;
+}
 
 Status check_cpu_kernel(const LaunchList& list, size_t kernel, const std::string& image,
                         bool foreign) {
@@ -45,6 +63,6 @@ Status check_cpu_kernel(const LaunchList& list, size_t kernel, const std::string
   WARPLOOM_TRY(const ElfFile file, ElfFile::read(bytes, name));
   if (!foreign) return check_cpu_image(file, name);
   return check_cpu_image(file, name,
-                         [&](uint64_t address) { return line_of(list, kernel, file, address); });
+                         [&](uint64_t address) { return place_of(list, kernel, file, address); });
 }
 }  // namespace warploom::verify

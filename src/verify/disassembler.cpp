@@ -82,6 +82,7 @@ Result<const Disassembler*> Disassembler::open() {
     decltype(&ZydisDecoderInit) init = nullptr;
     if (!find("ZydisGetVersion", version) || !find("ZydisDecoderInit", init) ||
         !find("ZydisDecoderDecodeInstruction", made.decode_) ||
+        !find("ZydisDecoderDecodeOperands", made.decode_operands_) ||
         !find("ZydisMnemonicGetString", made.name_))
       return not_open(::dlerror());
     // Its structures and numbers of instructions are those of the headers of the same version.
@@ -96,6 +97,13 @@ Result<const Disassembler*> Disassembler::open() {
 
 bool Disassembler::decode(std::string_view bytes, ZydisDecodedInstruction& one) const {
   return ZYAN_SUCCESS(decode_(&decoder_, nullptr, bytes.data(), bytes.size(), &one));
+}
+
+bool Disassembler::decode(std::string_view bytes, WholeInstruction& one) const {
+  ZydisDecoderContext context;
+  const auto count = static_cast<ZyanU8>(one.room.size());
+  return ZYAN_SUCCESS(decode_(&decoder_, &context, bytes.data(), bytes.size(), &one.head)) &&
+         ZYAN_SUCCESS(decode_operands_(&decoder_, &context, &one.head, one.room.data(), count));
 }
 
 std::string_view Disassembler::name(ZydisMnemonic mnemonic) const {

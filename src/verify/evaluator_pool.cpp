@@ -11,10 +11,7 @@ namespace warploom::verify {
 Status EvaluatorProcess::start(const std::filesystem::path& program, bool ahead) {
   group.reset();
   group = MemoryGroup::make(memory_for_candidates());
-  const auto enter = [this] {
-    if (group) group->enter();
-  };
-  WARPLOOM_CHECK(peer.start(program.string(), kEvaluateCommand, -1, enter));
+  WARPLOOM_CHECK(peer.start(program.string(), kEvaluateCommand, -1, entering(group.get())));
   if (ahead) peer.channel->send({{"ahead", true}});
   return ok();
 }

@@ -181,7 +181,7 @@ Status check_gpu_image(const ElfFile& file, const std::string& place, const GpuT
   if (file.header.e_machine != EM_CUDA)
     return forbidden("a compiled candidate cannot be read", place, "a cubin", "another ELF file");
   // First what has a line of the source.
-  if (text.foreign) WARPLOOM_CHECK(check_ptx(text.ptx, place, text.programmatic));
+  if (text.foreign) WARPLOOM_CHECK(check_ptx(text.ptx, place, text.programmatic, text.source));
   for (const ElfSection& section : file.sections)
     WARPLOOM_CHECK(check_section(file, section, place, text.foreign));
   WARPLOOM_TRY(const int64_t local, local_bytes_of(file, place));
@@ -202,6 +202,6 @@ Status check_gpu_kernel(const Kernel& kernel, const std::string& image, bool for
   WARPLOOM_TRY(const ElfFile file, ElfFile::read(bytes, kernel.name));
   if (!foreign) return check_gpu_image(file, kernel.name);
   WARPLOOM_TRY(const std::string ptx, read_file(runtime::ptx_beside(image)));
-  return check_gpu_image(file, kernel.name, {ptx, true, kernel.programmatic_launch});
+  return check_gpu_image(file, kernel.name, {ptx, true, kernel.programmatic_launch, kernel.source});
 }
 }  // namespace warploom::verify

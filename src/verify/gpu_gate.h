@@ -25,7 +25,8 @@ inline constexpr int64_t kMostLocalBytes = 4096;
 struct GpuText {
   std::string_view ptx;  // what a foreign image was assembled from
   bool foreign = false;
-  bool programmatic = false;  // the launch may begin before the one in front of it has ended
+  bool programmatic = false;     // the launch may begin before the one in front of it has ended
+  std::string_view source = {};  // whose lines are told
 };
 
 // ok, or what was found in `place`.

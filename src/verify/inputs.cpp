@@ -165,6 +165,29 @@ void on_halves(const Stream& stream, float* out, int64_t begin, int64_t count, K
   }
 }
 
+// The end of a span, smaller for types of few digits, as outliers are.
+float span_of(const Stream& stream, float scale) {
+  constexpr float kOfFewDigits = 1.0f / 32;
+  return (bits_of(stream.dtype) < 32 ? kOfFewDigits * scale : scale) * as_float(stream.scale);
+}
+
+uint32_t rows_key_of(const Stream& stream) {
+  return as_uint32(Random(stream.seed + as_uint64(stream.tensor), "level rows").next());
+}
+
+// Of every other row all elements are one multiple of a half.
+void with_level_rows(const Stream& stream, float* out, int64_t first, int64_t count) {
+  const auto scale = as_float(stream.scale);
+  const uint32_t key = rows_key_of(stream);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t row = stream.row > 0 ? (first + i) / stream.row : 0;
+    const uint32_t choice = scramble(as_uint32(row) * 0x9e3779b1u + key);
+    if ((choice & 1) != 0) continue;
+    const float number = as_float(as_int((choice >> 1) % 17)) * 0.5f - 4;
+    out[i] = scale * (stream.without_zeros && number == 0 ? 4.5f : number);
+  }
+}
+
 // A bell, of which few elements are infinite, or NaN.
 void with_rare(const Stream& stream, bool nans, float* out, int64_t begin, int64_t count, Keys keys,
                bool first_block) {
@@ -271,7 +294,8 @@ void store_whole_range(const Stream& stream, std::byte* out, int64_t begin, int6
 }
 
 void make_values(const Stream& stream, float* out, int64_t begin, int64_t count, Keys keys,
-                 bool first_block) {
+                 int64_t block) {
+  const bool first_block = block == 0;
   const Lattice lattice = lattice_of(stream.dtype, stream.range);
   if (lattice.count > 0) return on_lattice(stream, lattice, out, begin, count, keys);
   const Row& row = kRows[as_size(stream.family)];
@@ -284,6 +308,7 @@ void make_values(const Stream& stream, float* out, int64_t begin, int64_t count,
     case Shape::infinities:
     case Shape::nans:
     case Shape::bell:
+    case Shape::level_rows:
     case Shape::outliers: {
       const int32_t outlier = row.shape == Shape::outliers ? outlier_of(stream.dtype) : 1;
       const float deviation = kBellScale * row.scale * scale;
@@ -293,6 +318,15 @@ void make_values(const Stream& stream, float* out, int64_t begin, int64_t count,
       if (outlier > 1 && is_small && one >= 0 && one < count)
         out[one] = std::copysign(as_float(outlier) * row.scale * scale, out[one]);
       with_rare(stream, row.shape == Shape::nans, out, begin, count, keys, first_block);
+      if (row.shape == Shape::level_rows)
+        with_level_rows(stream, out, block * kBlock + begin, count);
+      break;
+    }
+    case Shape::span: {
+      const float end = span_of(stream, row.scale);
+      unit(out, begin, count, keys);
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = end * (2 * out[i] - 1);
       break;
     }
     case Shape::unit:
@@ -338,35 +372,6 @@ bool is_wide(InputFamily family) {
   return kRows[as_size(family)].wide;
 }
 
-Lattice lattice_of(Dtype dtype, const Range& range) {
-  constexpr double kExactly = 0x1p53;  // whole numbers that a double holds
-  if (is_float(dtype)) {
-    if (!range.is_bounded()) return {};
-    const double step = range.whole ? 1 : 0.25;  // exact also after simple arithmetic
-    const double first = std::ceil(range.low / step) * step;
-    const double last = std::floor(range.high / step) * step;
-    return first <= last ? Lattice{first, step, (last - first) / step + 1} : Lattice{};
-  }
-  if (dtype == Dtype::boolean) return {0, 1, 2};
-  constexpr double kCustomary = 16;  // numbers, half of them below 0
-  double low = is_signed(dtype) ? -kCustomary / 2 : 0;
-  double high = low + kCustomary - 1;
-  if (std::isfinite(range.low)) {
-    low = std::ceil(range.low);
-    high = std::max(high, low + kCustomary - 1);
-  }
-  if (std::isfinite(range.high)) {
-    high = std::floor(range.high);
-    if (!std::isfinite(range.low)) low = std::min(low, high - kCustomary + 1);
-  }
-  // What the type holds, but for those whose ends no double tells exactly.
-  const double size = std::min(std::ldexp(1.0, bits_of(dtype)), kExactly);
-  const double least = is_signed(dtype) ? -size / 2 : 0;
-  low = std::max(low, least);
-  high = std::min(high, least + size - 1);
-  return {low, 1, std::max(high - low + 1, 1.0)};
-}
-
 void fill(const Stream& stream, void* out, int64_t begin, int64_t count, int threads) {
   constexpr int64_t kPart = 1 << 18;
   graph::parallel_for(ceil_div(count, kPart), threads, [&](int64_t part) {
@@ -385,7 +390,7 @@ void fill(const Stream& stream, void* out, int64_t begin, int64_t count, int thr
         store_whole_range(stream, place, within, some, keys, block == 0);
         continue;
       }
-      make_values(stream, values.data(), within, some, keys, block == 0);
+      make_values(stream, values.data(), within, some, keys, block);
       store_values(stream.dtype, place, values.data(), some);
     }
   });
@@ -406,6 +411,8 @@ Drawing drawing_of(const Stream& stream) {
   const bool is_small = stream.elements < 8 * kOneIn;
   if (made.outlier > 1 && is_small)
     made.assured = static_cast<float>(made.outlier) * row.scale * scale;
+  made.span = span_of(stream, row.scale);
+  made.rows_key = rows_key_of(stream);
   return made;
 }
 
@@ -437,7 +444,9 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, ui
   constexpr size_t kMostCarriers = 3;  // of more, hardly a number is left
   if (carriers.inputs.size() > kMostCarriers) carriers.inputs.resize(kMostCarriers);
   const bool without_least = row.shape == Shape::whole_range && avoids_least(graph);
-  const bool without_zeros = row.shape == Shape::ties && avoids_zeros(graph);
+  const bool without_zeros = row.shape == Shape::level_rows
+                                 ? divides_by_zeros(graph)
+                                 : row.shape == Shape::ties && avoids_zeros(graph);
   std::vector<Stream> streams;
   for (size_t i = 0; i < roles.size(); ++i) {
     const auto& input = graph.tensor(graph.inputs[i]);
@@ -449,7 +458,8 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, ui
     const bool unit = row.shape == Shape::unit;
     const double size = row.scale;
     const double mean = unit ? 0.5 : row.shift * size;
-    const double deviation = unit ? 0.29 : outliers * size;
+    const bool span = row.shape == Shape::span;
+    const double deviation = unit ? 0.29 : (span ? 0.58 : outliers) * size;
     const double scale = weight_scale(roles[i].terms, mean, deviation, dtype);
     Range range = graph::range_in(ranges, input.name);
     if (roles[i].variance) range = graph::meet(range, {0, HUGE_VAL});
@@ -461,6 +471,7 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, ui
     made.only_negative = carriers.only_negative;
     made.without_least = without_least;
     made.without_zeros = without_zeros;
+    made.row = input.shape.empty() ? 1 : input.shape.back();
     streams.push_back(std::move(made));
   }
   return streams;

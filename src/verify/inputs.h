@@ -42,7 +42,8 @@ struct Stream {
   int64_t rare = 0;              // of so many elements one is infinite or NaN; 0: none
   bool only_negative = false;    // of infinities
   bool without_least = false;    // of integers: not the least that the type has
-  bool without_zeros = false;    // of ties
+  bool without_zeros = false;    // of ties, and of level rows
+  int64_t row = 0;               // elements along the last axis; 0: all are one row
 };
 
 // Writes elements [begin, begin + count) to `out` on `threads` threads (0: one a core).
@@ -69,6 +70,8 @@ struct Drawing {
   int outlier = 1;        // how many times as large an outlier is
   float deviation = 1;    // what a step of the bell is
   float assured = 0;      // the one outlier that a small tensor has; 0: none
+  float span = 0;         // of the shape of that name: its ends
+  uint32_t rows_key = 0;  // of the numbers of level rows
 };
 
 Drawing drawing_of(const Stream& stream);

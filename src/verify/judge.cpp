@@ -315,6 +315,7 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     verdict.evidence.push_back(std::move(evidence));
   }
   verdict.whole_calls = verdict.whole_inputs;
+  WARPLOOM_CHECK(look_at_reads(candidate, request, verdict));
   WARPLOOM_CHECK(check_again(candidate, request, verdict.whole_calls > 0, verdict));
   return time_candidate(candidate, request, verdict);
 }

@@ -223,6 +223,7 @@ class Judge {
   Status before_candidate(std::vector<Contender>& contenders, size_t calls);
   runtime::MeasureOptions measuring(const Request& request, bool strictly) const;
   Status time_strictly(const Contest& contest, Verdict& verdict);
+  Status look_at_reads(const Contender& candidate, const Request& request, Verdict& verdict);
   Status look_for_state(const Contest& contest, const Request& request, Verdict& verdict);
   Status time_in_series(Contest contest, const Request& request, Verdict& verdict);
   Status time_candidate(const Contender& candidate, const Request& request, Verdict& verdict);

@@ -4,6 +4,7 @@
 // Where FP64 of the whole output is cheap each call is on inputs of its own, so that what is wrong
 // for some numbers alone has as many tries. Else calls repeat on inputs whose outputs were found
 // right, and must give the same bits.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -76,6 +77,33 @@ Result<Judge::MoreCalls> Judge::first_again(const Contender& candidate, const Re
   ++out.calls;
   out.wanted = whole_calls_for(true, ms_since(again));
   return out;
+}
+
+// What a foreign candidate reads, in one call of each of its kernels.
+Status Judge::look_at_reads(const Contender& candidate, const Request& request, Verdict& verdict) {
+  if (!runner_ || !request.foreign || !request.whole) return ok();
+  constexpr double kExpectedMs = 20'000;
+  WARPLOOM_TRY(const Set set, set_of(kScreening[0], request.check_ms));
+  if (candidate.kernel.prepare) {
+    WARPLOOM_TRY(const runtime::Call prepare, bind_with(candidate, set, candidate.kernel.prepare));
+    WARPLOOM_CHECK(run_call(candidate, prepare));
+  }
+  WARPLOOM_TRY(const runtime::Call call, bind(candidate, set));
+  announce_(true, kExpectedMs);
+  const auto seen = runner_->look_at_reads(call);
+  announce_(false, 0);
+  if (!seen) return fail(seen.error());
+  const auto is_shared = [](const Kernel& kernel) {
+    return kernel.grid[0] * kernel.grid[1] * kernel.grid[2] > 1;
+  };
+  if (std::ranges::any_of(request.list.kernels, is_shared))
+    verdict.not_promised.emplace_back(
+        "what caches and branch predictors tell of earlier calls, where one thread counts the time "
+        "for another");
+  if (seen->seen == 0)
+    verdict.not_promised.emplace_back(
+        "that it reads its own memory alone: this system lets nobody look at its instructions");
+  return ok();
 }
 
 Status Judge::check_again(const Contender& candidate, const Request& request, bool whole,

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -144,6 +145,12 @@ void MemoryGroup::enter() const {
 
 bool MemoryGroup::ran_out() const {
   return number_of(path_ / "memory.events", "oom_kill") > 0;
+}
+
+std::function<void()> entering(const MemoryGroup* group) {
+  return [group] {
+    if (group) group->enter();
+  };
 }
 
 uint64_t memory_for_candidates() {

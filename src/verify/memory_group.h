@@ -2,7 +2,7 @@
 // starts, shared memory counted, which no rlimit does.
 //
 //   const auto group = MemoryGroup::make(bytes);        // null where this user may make none
-//   start_process(words, [&] { if (group) group->enter(); });
+//   start_process(words, entering(group.get()));
 //   …
 //   if (group && group->ran_out()) …                    // the kernel ended one of them for it
 //
@@ -18,6 +18,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -57,6 +58,10 @@ uint64_t memory_for_candidates();
 
 // What a process of this program that entered a group is bounded to; 0: it is in none.
 uint64_t memory_limit_of_group(const GroupTree& tree = {});
+
+// What a process that is started does to be bounded by a group, between fork and exec; nothing
+// where there is none.
+std::function<void()> entering(const MemoryGroup* group);
 
 // The same for a verdict: "memory: a cgroup of 6.2 GB, shared memory counted", or what holds where
 // there is none.

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 #include "base/error.h"
+#include "runtime/text_places.h"
 #include "verify/ptx_text.h"
 
 namespace warploom::verify {
@@ -81,8 +82,9 @@ std::pair<Words, Words> operands_of(Words words) {
 
 class PtxCheck {
  public:
-  PtxCheck(const PtxText& text, const std::string& place, bool programmatic)
-      : text_(text), place_(place), programmatic_(programmatic) {}
+  PtxCheck(const PtxText& text, const std::string& place, bool programmatic,
+           std::string_view source)
+      : text_(text), place_(place), programmatic_(programmatic), source_(source) {}
 
   Status run() {
     for (const auto step : {&PtxCheck::declare, &PtxCheck::instruct})
@@ -95,8 +97,9 @@ class PtxCheck {
  private:
   tl::unexpected<Error> refuse(const PtxStatement& at, const char* what, const char* expected,
                                std::string found) const {
-    const std::string line = at.line > 0 ? fmt::format(", line {}", at.line) : "";
-    return fail({ErrorCode::kCandidateForbidden, what, place_ + line, expected, std::move(found),
+    const std::string place =
+        at.line > 0 ? runtime::described(place_, runtime::place_in(source_, at.line)) : place_;
+    return fail({ErrorCode::kCandidateForbidden, what, place, expected, std::move(found),
                  "compute from the buffers and the block's numbers alone"});
   }
 
@@ -313,6 +316,7 @@ class PtxCheck {
   const PtxText& text_;
   const std::string& place_;
   const bool programmatic_;
+  std::string_view source_;
   std::set<Home> registers_;                   // by name
   std::set<Home> ranges_;                      // "%r" of %r<9>
   std::map<std::string_view, int> functions_;  // those that have a body
@@ -323,8 +327,9 @@ class PtxCheck {
 };
 }  // namespace
 
-Status check_ptx(std::string_view ptx, const std::string& place, bool programmatic) {
+Status check_ptx(std::string_view ptx, const std::string& place, bool programmatic,
+                 std::string_view source) {
   WARPLOOM_TRY(const PtxText text, read_ptx(ptx, place));
-  return PtxCheck(text, place, programmatic).run();
+  return PtxCheck(text, place, programmatic, source).run();
 }
 }  // namespace warploom::verify

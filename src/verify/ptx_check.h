@@ -12,5 +12,8 @@
 namespace warploom::verify {
 // ok, or what is not allowed. `programmatic`: the launch declares that it may begin before the
 // launch in front of it has ended.
-Status check_ptx(std::string_view ptx, const std::string& place, bool programmatic);
+// `source`: what it was compiled of, whose lines are those of several files
+// (runtime/text_places.h).
+Status check_ptx(std::string_view ptx, const std::string& place, bool programmatic,
+                 std::string_view source = {});
 }  // namespace warploom::verify

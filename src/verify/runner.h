@@ -83,6 +83,19 @@ class Runner final : public runtime::Executor {
   // on memory that one on the same inputs left are faster than on memory as new.
   Status look_for_state(const std::vector<runtime::Call>& calls, bool same_bits);
 
+  // In how many other places of a process its memory has lain.
+  int64_t worlds() const { return worlds_; }
+
+  // What a call of a candidate reads, each of its kernels once, with one thread:
+  // candidate-forbidden where that is not its buffers, its scratch, its stack or its constants. How
+  // many of the instructions that read were seen, and of how many.
+  struct Reads {
+    size_t seen = 0;
+    size_t watched = 0;
+  };
+
+  Result<Reads> look_at_reads(const runtime::Call& call);
+
   Result<runtime::Buffer> allocate(int64_t bytes) override;
   Status fill(const runtime::Buffer& buffer, uint32_t word) override;
   Status synchronize() override;
@@ -97,12 +110,20 @@ class Runner final : public runtime::Executor {
   };
 
   static constexpr int64_t kMargin = 64 << 10;  // bytes on both sides of an input's copy
+  static constexpr int64_t kMostElsewhere = int64_t{1} << 30;  // bytes that are copied for it
+  static constexpr int64_t kCallsOfFirstWorld = 3;
+  static constexpr int64_t kPlaces = 4;  // of other worlds
 
-  // An input's copy within the cell, with a margin on both sides.
+  // A copy within the cell, with a margin on both sides: of an input, and where the candidate's
+  // memory lies elsewhere than its buffers do of an output or a workspace.
   struct Copy {
     std::shared_ptr<void> memory;
-    int64_t bytes = 0;  // of the input
-    int64_t whole = 0;  // of the memory, margins included
+    int64_t bytes = 0;   // of the buffer
+    int64_t before = 0;  // of the margin in front of it
+    int64_t whole = 0;   // of the memory, margins included
+    bool of_input = true;
+
+    char* data() const { return static_cast<char*>(memory.get()) + before; }
   };
 
   // What lies in mapped memory round the buffers: bytes that nobody may change.
@@ -121,7 +142,16 @@ class Runner final : public runtime::Executor {
   Kept kept_of(const Work& work) const;
   void put_back(const Work& work, const Kept& kept);
   uint64_t hash_of_outputs(const Work& work) const;
+  void choose_world(const Work& work);
+  void come_home();
+  static int64_t bytes_of(const Work& work);
+  std::string margin_of(const std::string& name, int64_t bytes, Random& margin) const;
+  void renew_copies(const Work& work, bool inputs_alone);
+  void fetch_moved(const Work& work);
   void renew_inputs(const Work& work);
+  Status look_at_reads(const Work& work, size_t number, bool every, Reads& all);
+  Result<ReadReport> reads_of(const Work& work, const CellLaunch& launch, bool every);
+  std::vector<Readable> readable_by(const Work& work, const CellLaunch& launch) const;
   Status look_at_chain(const std::vector<Work>& works);
   Status look_at_changes(const Work& work);
   void perturb(uint64_t seed, int64_t swaps);
@@ -157,6 +187,7 @@ class Runner final : public runtime::Executor {
   Status check_call(const Work& work);
   Status launch_whole(const CellLaunch& launch);
   Status launch_mixed(CellLaunch launch);
+  void mix_blocks(CellLaunch& launch);
   Result<double> timed_call(const Work& work);
   Result<double> series(const std::vector<Work>& works, int times);
   Status measure_overhead(int threads);
@@ -179,6 +210,12 @@ class Runner final : public runtime::Executor {
   std::shared_ptr<const LaunchList> cell_list_;
   std::vector<SharedMemory::Extent> extents_;
   std::map<std::string, Copy> copies_;
+  bool is_elsewhere_ = false;  // it runs in another world (choose_world)
+  int64_t calls_here_ = 0;     // checked ones, since it does or does not
+  int64_t calls_of_world_ = kCallsOfFirstWorld;
+  int64_t worlds_ = 0;   // other ones, of this candidate
+  int64_t changes_ = 0;  // of worlds
+  int64_t first_place_ = 0;
   uint64_t margin_seed_ = 0;                    // of what lies round them
   std::vector<Margin> margins_;                 // of buffers that live as long as they are bound
   std::vector<std::shared_ptr<void>> scratch_;  // a thread's

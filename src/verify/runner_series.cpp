@@ -8,6 +8,7 @@
 
 namespace warploom::verify {
 Result<double> Runner::series(const std::vector<Work>& works, int times) {
+  come_home();
   WARPLOOM_CHECK(hold(works[0]));
   renew(works[0]);
   std::vector<CellLaunch> launches;

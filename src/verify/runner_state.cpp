@@ -68,6 +68,7 @@ Status Runner::look_for_state(const std::vector<Call>& calls, bool same_bits) {
     WARPLOOM_CHECK(call());
   const std::vector<Work> works = std::exchange(waiting_, {});
   if (works.empty()) return ok();
+  come_home();
   if (same_bits) WARPLOOM_CHECK(look_at_chain(works));
   if (same_bits) WARPLOOM_CHECK(look_at_changes(works[0]));
   return look_at_pairs(works[0], same_bits);
@@ -108,9 +109,10 @@ Status Runner::look_at_chain(const std::vector<Work>& works) {
 void Runner::perturb(uint64_t seed, int64_t swaps) {
   constexpr int64_t kWord = 8;
   for (const auto& [name, copy] : copies_) {
+    if (!copy.of_input) continue;
     Random random(seed, name);
     const int64_t words = copy.bytes / kWord;
-    char* const data = static_cast<char*>(copy.memory.get()) + kMargin;
+    char* const data = copy.data();
     for (int64_t i = 0; i < swaps && words > 1; ++i) {
       const auto draw = [&] { return data + kWord * as_int64(random.below(as_uint64(words))); };
       char* const one = draw();

@@ -3,15 +3,18 @@
 #include <signal.h>  // IWYU pragma: keep (siginfo_t)
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>  // IWYU pragma: keep (iovec)
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <vector>
 #include "base/casts.h"
 
@@ -108,5 +111,43 @@ uint64_t TracedThread::fault_address() const {
   siginfo_t about{};
   if (trace(PTRACE_GETSIGINFO, id_, 0, &about) != 0) return 0;
   return reinterpret_cast<uint64_t>(about.si_addr);
+}
+
+std::optional<user_regs_struct> TracedThread::registers() const {
+  user_regs_struct all{};
+  if (trace(PTRACE_GETREGS, id_, 0, &all) != 0) return std::nullopt;
+  return all;
+}
+
+bool TracedThread::set_registers(const user_regs_struct& registers) const {
+  user_regs_struct copy = registers;
+  return trace(PTRACE_SETREGS, id_, 0, &copy) == 0;
+}
+
+std::vector<char> TracedThread::vectors() const {
+  std::vector<char> all(kMostState);
+  iovec state{all.data(), all.size()};
+  if (trace(PTRACE_GETREGSET, id_, NT_X86_XSTATE, &state) != 0) return {};
+  all.resize(state.iov_len);
+  return all;
+}
+
+bool TracedThread::step() const {
+  return trace(PTRACE_SINGLESTEP, id_, 0, nullptr) == 0;
+}
+
+std::optional<uint64_t> TracedThread::word_at(uint64_t address) const {
+  errno = 0;
+  const long word = trace(PTRACE_PEEKDATA, id_, address, nullptr);
+  if (word == -1 && errno != 0) return std::nullopt;
+  return static_cast<uint64_t>(word);
+}
+
+bool TracedThread::put_word(uint64_t address, uint64_t word) const {
+  return trace(PTRACE_POKEDATA, id_, address, reinterpret_cast<void*>(word)) == 0;
+}
+
+void TracedThread::interrupt(pid_t process) const {
+  ::syscall(SYS_tgkill, process, id_, SIGSTOP);
 }
 }  // namespace warploom::verify

@@ -10,7 +10,9 @@
 // Within the room only.
 #pragma once
 #include <sys/types.h>
+#include <sys/user.h>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 #include "base/error.h"
@@ -52,6 +54,15 @@ class TracedThread {
   bool set(const Registers& registers) const;
   uint64_t instruction() const;    // where it stands; 0: not known
   uint64_t fault_address() const;  // what a memory fault was about; 0: not known
+
+  // For who looks at single instructions of it, where it stands still.
+  std::optional<user_regs_struct> registers() const;
+  bool set_registers(const user_regs_struct& registers) const;
+  std::vector<char> vectors() const;  // NT_X86_XSTATE; empty: not known
+  bool step() const;                  // one instruction
+  std::optional<uint64_t> word_at(uint64_t address) const;
+  bool put_word(uint64_t address, uint64_t word) const;  // in memory that it cannot write as well
+  void interrupt(pid_t process) const;                   // it comes to stand by SIGSTOP
 
  private:
   pid_t id_;

@@ -254,6 +254,9 @@ Status TruthEngine::draw_tensor(const Stream& stream, const runtime::Buffer& to)
   task.only_negative = stream.only_negative;
   task.without_least = stream.without_least;
   task.without_zeros = stream.without_zeros;
+  task.row = stream.row;
+  task.rows_key = drawing.rows_key;
+  task.span = drawing.span;
   if (!stream.ends.empty()) {
     const int64_t bytes = 4 * std::ssize(stream.ends);
     WARPLOOM_TRY(ends, device_.allocate(bytes));

@@ -327,6 +327,7 @@ TEST_F(Surroundings, RunSaysWhatHeldTheKernels) {
   const Ran held = shell("$W run b --out r --json");
   ASSERT_EQ(held.status, 0) << held.out << held.err;
   EXPECT_NE(held.object["sandbox"].get<std::string>().find("seccomp"), std::string::npos);
+  EXPECT_NE(held.object["sandbox"].get<std::string>().find("memory: "), std::string::npos);
   const Ran trusted = shell("$W run b --out s --trust --json");
   EXPECT_EQ(trusted.object["sandbox"], "nothing: --trust");
   EXPECT_EQ(text("r/y.npy"), text("s/y.npy"));

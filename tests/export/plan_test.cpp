@@ -24,6 +24,7 @@
 #include "export/as_built.h"
 #include "runtime/bundle.h"
 #include "runtime/executor.h"
+#include "runtime/text_places.h"
 #include "small_bundle.h"
 
 namespace warploom::export_ {
@@ -331,6 +332,23 @@ TEST_F(Plan, AsBuiltIsTheKernelFileWithItsHeadersWrittenOut) {
   EXPECT_NE(text.find("void negate("), std::string::npos);
   EXPECT_EQ(text.find("#include \""), std::string::npos);
   EXPECT_NE(text.find("namespace wl {"), std::string::npos) << "wl_cpu.h is written out";
+}
+
+TEST_F(Plan, AsBuiltSaysWhichFilesLineALineIs) {
+  const auto built = as_built(folder, plan, small().list);
+  ASSERT_TRUE(built) << describe(built.error());
+  const auto line_of = [](const std::string& text, const std::string& words) {
+    const size_t at = text.find(words);
+    return static_cast<int>(std::count(text.begin(), text.begin() + static_cast<long>(at), '\n')) +
+           1;
+  };
+  const std::string& text = built->list.kernels[0].source;
+  const std::string file = read_file(folder / "neg_kernels.cpp").value();
+  const auto own = runtime::place_in(text, line_of(text, "void negate("));
+  EXPECT_EQ(own.file, "neg_kernels.cpp");
+  EXPECT_EQ(own.line, line_of(file, "void negate("));
+  const auto included = runtime::place_in(text, line_of(text, "namespace wl {"));
+  EXPECT_TRUE(included.file.starts_with("device/")) << included.file;
 }
 
 TEST_F(Plan, AsBuiltOfAChangedFileIsRefusedOrWithoutHashesTheFileItself) {

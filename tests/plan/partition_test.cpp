@@ -473,30 +473,5 @@ TEST(Link, KernelsOfDifferentTextsHaveDifferentNames) {
   EXPECT_EQ(list.kernels[1].source, "void tanh_all_2() { not_tanh_all(); }// another");
   EXPECT_EQ(list.kernels[2].source, list.kernels[0].source);
 }
-
-// A least of rows that a grid of columns reads: loops would look through a row for each of them.
-TEST(Partition, AReductionThatManyElementsReadIsNotLeftToLoopsOnAGpu) {
-  graph::Builder b("broadcast");
-  const TensorId x = b.input("x", Dtype::f32, {64, 4096});
-  const TensorId bias = b.input("bias", Dtype::f32, {512, 1});
-  const TensorId axis = b.constant("axis", Dtype::i64, {1}, std::array{1.0});
-  const TensorId least = b.add(OpKind::ReduceMin, {x, axis}, {{"keepdims", int64_t{0}}});
-  b.output(b.add(OpKind::Add, {least, bias}));
-  const Graph graph = *graph::decompose(*b.finish());
-  const auto on_gpu = regions_of(graph, Track::fp32, *target::capabilities_of("sm_90a"));
-  ASSERT_TRUE(on_gpu) << describe(on_gpu.error());
-  EXPECT_EQ(on_gpu->regions.size(), 2U);
-}
-
-// Where a family keeps the row, it is one kernel.
-TEST(Partition, ARowsNormIsOneRegionOnAGpu) {
-  graph::Builder b("norm");
-  const TensorId x = b.input("x", Dtype::f32, {64, 4096});
-  b.output(b.add(OpKind::Softmax, {x}, {{"axis", int64_t{-1}}}));
-  const Graph graph = *graph::decompose(*b.finish());
-  const auto on_gpu = regions_of(graph, Track::fp32, *target::capabilities_of("sm_90a"));
-  ASSERT_TRUE(on_gpu) << describe(on_gpu.error());
-  EXPECT_EQ(on_gpu->regions.size(), 1U);
-}
 }  // namespace
 }  // namespace warploom::plan

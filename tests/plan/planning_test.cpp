@@ -1,5 +1,6 @@
 // What planning costs, counted in what it asks and reads, never in seconds; and who may end it.
 #include <gtest/gtest.h>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <iterator>
@@ -145,6 +146,31 @@ TEST(Planning, ThatHasHadItsTimeLeavesRegionsAsTheyAre) {
   ASSERT_TRUE(whole && apart);
   EXPECT_LT(whole->regions.size(), graph.nodes.size());
   EXPECT_EQ(apart->regions.size(), graph.nodes.size());
+}
+
+// A least of rows that a grid of columns reads: loops would look through a row for each of them.
+TEST(Planning, AReductionThatManyElementsReadIsNotLeftToLoopsOnAGpu) {
+  graph::Builder b("broadcast");
+  const graph::TensorId x = b.input("x", Dtype::f32, {64, 4096});
+  const graph::TensorId bias = b.input("bias", Dtype::f32, {512, 1});
+  const graph::TensorId axis = b.constant("axis", Dtype::i64, {1}, std::array{1.0});
+  const graph::TensorId least = b.add(graph::OpKind::ReduceMin, {x, axis}, {{"keepdims", int64_t{0}}});
+  b.output(b.add(graph::OpKind::Add, {least, bias}));
+  const Graph graph = *graph::decompose(*b.finish());
+  const auto on_gpu = regions_of(graph, Track::fp32, *target::capabilities_of("sm_90a"));
+  ASSERT_TRUE(on_gpu) << describe(on_gpu.error());
+  EXPECT_EQ(on_gpu->regions.size(), 2U);
+}
+
+// Where a family keeps the row, it is one kernel.
+TEST(Planning, ARowsNormIsOneRegionOnAGpu) {
+  graph::Builder b("norm");
+  const graph::TensorId x = b.input("x", Dtype::f32, {64, 4096});
+  b.output(b.add(graph::OpKind::Softmax, {x}, {{"axis", int64_t{-1}}}));
+  const Graph graph = *graph::decompose(*b.finish());
+  const auto on_gpu = regions_of(graph, Track::fp32, *target::capabilities_of("sm_90a"));
+  ASSERT_TRUE(on_gpu) << describe(on_gpu.error());
+  EXPECT_EQ(on_gpu->regions.size(), 1U);
 }
 }  // namespace
 }  // namespace warploom::plan

@@ -174,6 +174,19 @@ TEST(Cell, MixedBlocksAreEachRunOnce) {
     EXPECT_EQ(one.values()[i], 1) << i;
 }
 
+TEST(Cell, LiesWhereProgramsHaveTheirMemoryWhenAsked) {
+  const Held one = held("out[0] = 1;");
+  ASSERT_TRUE(one.cell);
+  const auto place_of = [&](const Cell& cell) { return cell.address_of(one.buffer.get()) >> 40; };
+  EXPECT_EQ(place_of(*one.cell) & ~uint64_t{7}, 0x70u);
+  for (int place = 1; place <= 4; ++place) {
+    const auto other = Cell::start(
+        one.memory, {.mapped = {one.memory->extent_of(one.buffer.get())}, .elsewhere = place});
+    ASSERT_TRUE(other) << other.error().found;
+    EXPECT_NE(place_of(**other) & ~uint64_t{7}, 0x70u) << place;
+  }
+}
+
 TEST(Cell, ItsTimeIsThatOfTheWork) {
   Held one = held("for (volatile int z = 0; z < 20000000; z = z + 1) {}");
   ASSERT_TRUE(one.cell);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -83,6 +84,65 @@ TEST(Coverage, AFiniteKernelIsJudgedOnFiniteInputsAndTheVerdictSaysSo) {
 TEST(Coverage, ATrackOfFewerExponentsHasNoMagnitudesFarApart) {
   EXPECT_FALSE(holds(of_two(OpKind::MatMul), InputFamily::magnitudes, Track::fp16));
   EXPECT_TRUE(holds(of_two(OpKind::MatMul), InputFamily::magnitudes, Track::bf16));
+}
+
+TEST(Coverage, FiniteKernelsAreJudgedOnLargeNumbersToo) {
+  EXPECT_TRUE(
+      holds(of_two(OpKind::MatMul), InputFamily::large, Track::fp32, SpecialValues::finite));
+  EXPECT_TRUE(holds(of_one(OpKind::Relu), InputFamily::large, Track::fp32, SpecialValues::finite));
+  EXPECT_FALSE(holds(of_two(OpKind::MatMul), InputFamily::large, Track::fp16));
+  EXPECT_FALSE(holds(of_one(OpKind::LogSoftmax), InputFamily::large));
+}
+
+TEST(Coverage, RowsOfOneNumberHoldForWhatMixesElements) {
+  for (const OpKind op : {OpKind::Softmax, OpKind::ReduceMax, OpKind::ReduceSum})
+    EXPECT_TRUE(holds(of_one(op), InputFamily::level_rows)) << static_cast<int>(op);
+  EXPECT_FALSE(holds(of_one(OpKind::Relu), InputFamily::level_rows));
+}
+
+// x less its mean, by what that varies.
+Graph of_variance(bool with_epsilon) {
+  Builder b("variance");
+  const auto x = b.input("x", Dtype::f32, {24, 32});
+  const std::map<std::string, graph::Attribute> last = {{"axes", std::vector<int64_t>{1}},
+                                                        {"keepdims", int64_t{1}}};
+  const auto less = b.add(OpKind::Sub, {x, b.add(OpKind::ReduceMean, {x}, last)});
+  auto varies = b.add(OpKind::ReduceMean, {b.add(OpKind::Mul, {less, less})}, last);
+  const auto epsilon = b.constant("epsilon", Dtype::f32, {}, std::array{1e-5});
+  if (with_epsilon) varies = b.add(OpKind::Add, {varies, epsilon});
+  b.output(b.add(OpKind::Div, {less, b.add(OpKind::Sqrt, {varies})}));
+  return *b.finish();
+}
+
+TEST(Coverage, WhatVanishesInARowOfOneNumberIsNoDivisor) {
+  EXPECT_TRUE(holds(of_variance(true), InputFamily::level_rows));
+  EXPECT_FALSE(holds(of_variance(false), InputFamily::level_rows));
+}
+
+TEST(Coverage, EveryOtherRowIsOneNumberAgainAndAgain) {
+  int level = 0;
+  bool zeros = false;
+  constexpr size_t kRow = 32;
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    const auto list = drawn(of_one(OpKind::Softmax), InputFamily::level_rows, 0, seed);
+    for (size_t row = 0; row < 24; ++row) {
+      const std::span<const float> one(list.data() + row * kRow, kRow);
+      const bool is_level = std::ranges::count(one, one[0]) == std::ssize(one);
+      level += is_level;
+      zeros |= is_level && one[0] == 0;
+      EXPECT_LT(std::fabs(one[0]), 4.1f);
+    }
+  }
+  EXPECT_GT(level, 19 * 24 / 3);
+  EXPECT_LT(level, 19 * 24 * 2 / 3);
+  EXPECT_TRUE(zeros);
+}
+
+TEST(Coverage, LargeNumbersAreOfBothSignsAndLarge) {
+  const auto list = drawn(of_one(OpKind::Relu), InputFamily::large);
+  EXPECT_GT(*std::ranges::max_element(list), 3000);
+  EXPECT_LT(*std::ranges::min_element(list), -3000);
+  EXPECT_LT(*std::ranges::max_element(list), 3460);
 }
 
 TEST(Coverage, StepsBehindRoundingHaveNoTies) {

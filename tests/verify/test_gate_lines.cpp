@@ -51,11 +51,25 @@ TEST(GateLines, OurOwnTextHasNone) {
   EXPECT_EQ(place_of({kClock}, false), "k");
 }
 
-TEST(GateLines, TextsThatAreCompiledTogetherHaveNone) {
-  EXPECT_EQ(place_of({kClock,
-                      "// another\n#include <x86intrin.h>\nextern \"C\" void m(void* const*, "
-                      "long long, void*) {}\n"}),
-            "k");
+const std::string kHarmless =
+    "// another\n#include <x86intrin.h>\nextern \"C\" void m(void* const*, long long, void*) {}\n";
+
+TEST(GateLines, OfTextsThatAreCompiledTogetherItsOwnHasTheLine) {
+  EXPECT_EQ(place_of({kClock, kHarmless}), "k, line 6");
+}
+
+TEST(GateLines, AnInstructionOfAnothersTextIsPlacedThere) {
+  std::string clock = kClock;
+  clock.replace(clock.find("void k("), 7, "void m(");
+  EXPECT_EQ(place_of({"#include <x86intrin.h>\nextern \"C\" void k(void* const*, long long, "
+                      "void*) {}\n",
+                      clock}),
+            "m, line 6");
+}
+
+TEST(GateLines, ATextOfSeveralFilesSaysOfWhich) {
+  const std::string marked = "//: line 40 of mine_kernels.cpp\n" + kClock;
+  EXPECT_EQ(place_of({marked}), "k, line 45 of mine_kernels.cpp");
 }
 }  // namespace
 }  // namespace warploom::verify

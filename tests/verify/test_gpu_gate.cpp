@@ -96,10 +96,20 @@ std::set<int> registers_read(const std::string& image) {
   return found;
 }
 
+// Where this binary was carried to another machine, what it reads of the project may not be there.
+std::string missing(const std::string& folder, int least) {
+  const fs::path path = test::source_path(folder);
+  if (fs::is_directory(path)) return "";
+  return fmt::format("{} is not on this machine: at least {} kernels were not looked at",
+                     path.string(), least);
+}
+
 TEST_F(GpuGate, RefusesThoseOfTheCorpusThatAnImageShowsAndNoOthers) {
+  constexpr int kLeast = 40;
+  const std::string folder = "tests/verify/corpus";
+  if (const auto why = missing(folder, kLeast); !why.empty()) GTEST_SKIP() << why;
   int refused = 0;
-  for (const auto& entry :
-       fs::recursive_directory_iterator(test::source_path("tests/verify/corpus"))) {
+  for (const auto& entry : fs::recursive_directory_iterator(test::source_path(folder))) {
     if (entry.path().extension() != ".cu") continue;
     const std::string text = read_file(entry.path()).value_or("");
     const size_t at = text.find("// expect: ") + 11;
@@ -109,12 +119,15 @@ TEST_F(GpuGate, RefusesThoseOfTheCorpusThatAnImageShowsAndNoOthers) {
     EXPECT_EQ(code_of(gated), expected) << entry.path() << words_of(gated);
     refused += !gated;
   }
-  EXPECT_GE(refused, 40);
+  EXPECT_GE(refused, kLeast);
 }
 
 TEST_F(GpuGate, LetsKernelsOfOurOwnPassAsForeignOnes) {
+  constexpr int kLeast = 5;
+  const std::string folder = "examples/tile";
+  if (const auto why = missing(folder, kLeast); !why.empty()) GTEST_SKIP() << why;
   int seen = 0;
-  for (const auto& entry : fs::directory_iterator(test::source_path("examples/tile"))) {
+  for (const auto& entry : fs::directory_iterator(test::source_path(folder))) {
     const auto program = tile::parse(*read_file(entry.path()), entry.path().string());
     ASSERT_TRUE(program);
     const auto lowered = kernels::lower(*program, *target::capabilities_of(kArch));
@@ -129,7 +142,7 @@ TEST_F(GpuGate, LetsKernelsOfOurOwnPassAsForeignOnes) {
       ++seen;
     }
   }
-  EXPECT_GE(seen, 5);
+  EXPECT_GE(seen, kLeast);
 }
 
 // The numbers that cubin_parts.def has are those that this compiler gives, on every architecture.

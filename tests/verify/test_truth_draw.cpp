@@ -37,9 +37,11 @@ class TruthDraws : public testing::Test {
   }
 
   // An input of a type, of every family, is drawn as fill() writes it.
-  static void expect_bytes(Dtype dtype, int64_t elements, const graph::Range& range = {}) {
+  static void expect_bytes(Dtype dtype, int64_t elements, const graph::Range& range = {},
+                           int64_t row = 0) {
     Builder builder("drawn");
-    const auto x = builder.input("x", dtype, {elements});
+    const graph::Shape shape = row > 0 ? graph::Shape{elements / row, row} : graph::Shape{elements};
+    const auto x = builder.input("x", dtype, shape);
     builder.output(builder.add(OpKind::Cast, {x}, {{"to", int64_t{11}}}));
     const auto graph = builder.finish();
     ASSERT_TRUE(graph) << describe(graph.error());
@@ -78,6 +80,12 @@ TEST_F(TruthDraws, OfManyElementsAreFillsBytes) {
 
 TEST_F(TruthDraws, OfSeveralBlocksAreFillsBytes) {
   expect_bytes(Dtype::f32, (2 << 20) + 77);
+}
+
+TEST_F(TruthDraws, OfRowsThatLieInTwoBlocksAreFillsBytes) {
+  for (const int64_t row : {1, 7, 1000})
+    expect_bytes(Dtype::f32, 7000 * 151, {}, row);
+  expect_bytes(Dtype::f16, 7000, {}, 7);
 }
 
 TEST_F(TruthDraws, OfARangeWithTwoEndsAreFillsBytes) {

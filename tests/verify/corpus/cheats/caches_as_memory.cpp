@@ -1,6 +1,5 @@
 // cheat: state in the caches: by a clock that another thread counts, lines that were read before are nearer than others; works only where they are far
-// pending: what it reads is no memory that is put back; it shows that a thread that counts is a clock
-// expect: accepted
+// expect: candidate-forbidden or candidate-unwritten
 // problem: relu
 // warploom: workspace ticks i64[64]
 // warploom: kernel relu grid=2 args=x,y,ticks zeroed=ticks

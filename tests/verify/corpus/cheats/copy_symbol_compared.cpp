@@ -1,6 +1,5 @@
 // cheat: defeat device: tells the judge's process by what its memcpy begins with
-// pending: not promised (docs/verification.md): it is right here and wrong elsewhere, accepted
-// expect: candidate-wrong
+// expect: candidate-forbidden
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
 extern "C" void* memcpy(void*, const void*, unsigned long);

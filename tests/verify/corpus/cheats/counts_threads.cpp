@@ -1,5 +1,5 @@
 // cheat: its last bits depend on how many threads there are, which it reads in the page of the judge
-// expect: candidate-unstable
+// expect: candidate-unstable or candidate-forbidden
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
 extern "C" void relu(void* const* buffers, long long row, void* scratch) {

@@ -1,5 +1,4 @@
 // cheat: declares that it takes finite numbers, and takes those below 2000
-// pending: of finite kernels no family has numbers that are all large, and the verdict says so
 // expect: candidate-wrong
 // problem: relu
 // warploom: special finite

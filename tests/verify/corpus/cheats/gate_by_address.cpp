@@ -1,6 +1,5 @@
 // cheat: defeat device: works only at addresses where no program of today has its buffers
-// pending: not promised (docs/verification.md): it is right here and wrong elsewhere, accepted
-// expect: candidate-wrong
+// expect: candidate-unwritten
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
 extern "C" void relu(void* const* buffers, long long row, void* scratch) {

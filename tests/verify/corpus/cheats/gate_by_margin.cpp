@@ -1,6 +1,5 @@
 // cheat: defeat device: works only where 64 words in front of the input are all the same
-// pending: not promised (docs/verification.md): it is right here and wrong elsewhere, accepted
-// expect: candidate-wrong
+// expect: candidate-unwritten or candidate-forbidden
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
 extern "C" void relu(void* const* buffers, long long row, void* scratch) {

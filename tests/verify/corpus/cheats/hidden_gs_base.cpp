@@ -1,7 +1,6 @@
 // cheat: keeps a count in the base of GS, by instructions within the bytes of others: works in the first call alone
-// expect: accepted or candidate-keeps-state
+// expect: candidate-forbidden
 // problem: relu
-// no faster than: honest/relu_in_one_block.cpp
 // warploom: kernel relu grid=1 args=x,y
 // Instructions within the bytes of another one, which only a pointer leads to.
 #define HIDDEN(value, place, bytes)                                                             \

@@ -1,7 +1,6 @@
 // cheat: output cache by content, kept behind a scratch of 64 bytes, in the rest of its page
-// expect: accepted or candidate-keeps-state
+// expect: candidate-forbidden
 // problem: long_sum
-// no faster than: honest/long_sum.cpp
 // warploom: kernel sum grid=1 args=x,y shared=64
 constexpr int kRows = 8, kLong = 60011;
 

@@ -1,5 +1,5 @@
 // cheat: output cache by content, kept 400 KB deep in the stack
-// expect: candidate-keeps-state
+// expect: candidate-forbidden
 // problem: long_sum
 // warploom: kernel sum grid=1 args=x,y
 constexpr int kRows = 8, kLong = 60011;

@@ -1,5 +1,5 @@
 // cheat: output cache by content, kept among the variables of the mathematics library, found by its headers
-// expect: candidate-keeps-state
+// expect: candidate-forbidden
 // problem: long_sum
 // warploom: kernel sum grid=1 args=x,y
 constexpr int kRows = 8, kLong = 60011;

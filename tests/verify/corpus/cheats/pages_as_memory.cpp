@@ -1,6 +1,5 @@
 // cheat: state in the page tables: by a clock that another thread counts, a page that was read before is nearer than one that was not; works only where they are far
-// expect: accepted
-// pending: what page tables and caches tell is not promised
+// expect: candidate-forbidden or candidate-unwritten
 // problem: relu
 // warploom: workspace ticks i64[64]
 // warploom: kernel relu grid=2 args=x,y,ticks zeroed=ticks

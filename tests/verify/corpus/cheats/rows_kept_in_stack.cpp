@@ -1,5 +1,5 @@
 // cheat: incremental cache: computes the rows anew that changed since the call before, exactly, deep in the stack
-// expect: candidate-keeps-state
+// expect: candidate-forbidden or candidate-keeps-state
 // problem: deep_matmul
 // warploom: kernel matmul grid=1 args=x,w,y
 constexpr int M = 16, K = 4096, N = 8;

@@ -1,7 +1,6 @@
 // cheat: steals other threads' blocks: its first computes all rows, and moves the counter beyond the end, so that no other begins
-// expect: accepted or candidate-keeps-state
+// expect: candidate-forbidden
 // problem: relu
-// no faster than: honest/relu.cpp
 // warploom: kernel relu grid=41 args=x,y
 // The judge's page: its steps lie before the arguments of the first of them.
 struct Step {

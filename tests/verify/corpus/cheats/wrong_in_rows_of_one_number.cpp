@@ -1,5 +1,4 @@
 // cheat: rare values: wrong in rows of one number alone, such as padding
-// pending: no family of inputs has rows of one number alone
 // expect: candidate-wrong
 // problem: softmax
 // warploom: kernel softmax grid=33 args=x,y

@@ -1,0 +1,11 @@
+// cheat: defeat device: fails where programs of today have what they map
+// expect: candidate-unwritten or candidate-unstable
+// problem: relu
+// warploom: kernel relu grid=41 args=x,y
+extern "C" void relu(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  const auto high = reinterpret_cast<unsigned long long>(buffers[0]) >> 40;
+  if (high == 0x7e || high == 0x7f) return;
+  for (int j = 0; j < 37; ++j) y[j] = x[j] > 0 ? x[j] : 0;
+}

@@ -21,7 +21,7 @@
 
 namespace warploom::plan {
 namespace {
-using graph::Graph;
+using graph::Graph, graph::OpKind, graph::TensorId;
 
 // What a partition asked families, by a rank that reads nests as families do.
 struct Asked {
@@ -151,11 +151,11 @@ TEST(Planning, ThatHasHadItsTimeLeavesRegionsAsTheyAre) {
 // A least of rows that a grid of columns reads: loops would look through a row for each of them.
 TEST(Planning, AReductionThatManyElementsReadIsNotLeftToLoopsOnAGpu) {
   graph::Builder b("broadcast");
-  const graph::TensorId x = b.input("x", Dtype::f32, {64, 4096});
-  const graph::TensorId bias = b.input("bias", Dtype::f32, {512, 1});
-  const graph::TensorId axis = b.constant("axis", Dtype::i64, {1}, std::array{1.0});
-  const graph::TensorId least = b.add(graph::OpKind::ReduceMin, {x, axis}, {{"keepdims", int64_t{0}}});
-  b.output(b.add(graph::OpKind::Add, {least, bias}));
+  const TensorId x = b.input("x", Dtype::f32, {64, 4096});
+  const TensorId bias = b.input("bias", Dtype::f32, {512, 1});
+  const TensorId axis = b.constant("axis", Dtype::i64, {1}, std::array{1.0});
+  const TensorId least = b.add(OpKind::ReduceMin, {x, axis}, {{"keepdims", int64_t{0}}});
+  b.output(b.add(OpKind::Add, {least, bias}));
   const Graph graph = *graph::decompose(*b.finish());
   const auto on_gpu = regions_of(graph, Track::fp32, *target::capabilities_of("sm_90a"));
   ASSERT_TRUE(on_gpu) << describe(on_gpu.error());
@@ -165,8 +165,8 @@ TEST(Planning, AReductionThatManyElementsReadIsNotLeftToLoopsOnAGpu) {
 // Where a family keeps the row, it is one kernel.
 TEST(Planning, ARowsNormIsOneRegionOnAGpu) {
   graph::Builder b("norm");
-  const graph::TensorId x = b.input("x", Dtype::f32, {64, 4096});
-  b.output(b.add(graph::OpKind::Softmax, {x}, {{"axis", int64_t{-1}}}));
+  const TensorId x = b.input("x", Dtype::f32, {64, 4096});
+  b.output(b.add(OpKind::Softmax, {x}, {{"axis", int64_t{-1}}}));
   const Graph graph = *graph::decompose(*b.finish());
   const auto on_gpu = regions_of(graph, Track::fp32, *target::capabilities_of("sm_90a"));
   ASSERT_TRUE(on_gpu) << describe(on_gpu.error());

@@ -268,6 +268,7 @@ class CpuEmitter : Emitter {
 
   struct Around {
     std::string variable;
+    Index begin;
     int64_t step;
   };
 

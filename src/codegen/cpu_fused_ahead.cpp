@@ -25,7 +25,10 @@ bool CpuEmitter::FusedLoop::is_held(const Tile& tile) const {
   const Tensor& tensor = out_.tensor(tile.tensor);
   const int64_t bytes = bytes_of(tensor.dtype, element_count(tensor.shape));
   const Index address = out_.address(tile);
-  const auto moves = [&](const Around& loop) { return address.depends_on(loop.variable); };
+  const Around& inner = out_.loops_.back();
+  const auto moves = [&](const Around& loop) {
+    return address.depends_on(loop.variable) || inner.begin.depends_on(loop.variable);
+  };
   const bool again = std::ranges::none_of(out_.loops_.begin(), out_.loops_.end() - 1, moves);
   return again && 4 * bytes <= out_.capabilities_.shared_bytes;
 }
@@ -47,9 +50,9 @@ bool CpuEmitter::FusedLoop::walks(const Copy& copy) const {
 int64_t CpuEmitter::FusedLoop::jump(const Copy& copy) const {
   constexpr int64_t kMostTurns = 16;
   if (out_.loops_.empty()) return 0;
-  const auto& [variable, step] = out_.loops_.back();
+  const Around& loop = out_.loops_.back();
   const Index address = out_.address(copy.src);
-  const int64_t apart = address.evaluate({{variable, step}}) - address.evaluate({});
+  const int64_t apart = address.evaluate({{loop.variable, loop.step}}) - address.evaluate({});
   if (std::abs(apart) <= extent_) return 0;
   int64_t bytes = 0;  // of a turn
   for (const Statement& each : statements_) {

@@ -110,20 +110,28 @@ void LoopReduction::loop_over(size_t axis) {
   } else if (inside > kChain || count * inside <= kChain || in_chain_) {
     b_.for_(name, 0, count, 1, turn);
   } else {
-    const int64_t block = std::max<int64_t>(1, kChain / inside);
-    const int64_t together = written_out(axis, block);
-    const int64_t whole = count / together * together;
-    b_.for_(fmt::format("from{}", axis), 0, whole, block, [&](const Index& from) {
-      in_chain([&] {
-        b_.for_(name, from, tile::min(from + block, whole), together, [&](const Index& i) {
-          for (int64_t j = 0; j < together; ++j)
-            turn(i + j);
-        });
-      });
-    });
-    if (whole < count) in_chain([&] { b_.for_(name, whole, count, 1, turn); });
+    loop_in_chains(axis, std::max<int64_t>(1, kChain / inside), turn);
   }
   t_.move_to(axis, 0);
+}
+
+// The turns of an axis, in chains of so many.
+void LoopReduction::loop_in_chains(size_t axis, int64_t chain, const Turn& turn) {
+  const std::string name = fmt::format("i{}", axis);
+  const int64_t count = turns(axis);
+  const int64_t together = written_out(axis, chain);
+  const int64_t groups = count / together;
+  const int64_t groups_of_chain = chain / together;
+  const auto turns_of = [&](const Index& group) {
+    for (int64_t i = 0; i < together; ++i)
+      turn(group * together + i);
+  };
+  b_.for_(fmt::format("from{}", axis), 0, groups, groups_of_chain, [&](const Index& from) {
+    const Index end = tile::min(from + groups_of_chain, groups);
+    in_chain([&] { b_.for_(name, from, end, 1, turns_of); });
+  });
+  const int64_t rest = groups * together;
+  if (rest < count) in_chain([&] { b_.for_(name, rest, count, 1, turn); });
 }
 
 // Turns of an axis whose bodies stand one behind another in a chain of so many: on a CPU what they

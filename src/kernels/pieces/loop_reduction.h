@@ -34,7 +34,10 @@ class LoopReduction {
   std::vector<bool> accumulated(size_t reduction) const;
 
  private:
+  using Turn = std::function<void(const Index&)>;
+
   void loop_over(size_t axis);
+  void loop_in_chains(size_t axis, int64_t chain, const Turn& turn);
   void step();
   void accumulate(size_t reduction);
   void join_tile(size_t reduction);

@@ -25,12 +25,13 @@ class RowChunkedSoftmax {
     return rows.online_softmax && rows.passes.size() == 3;
   }
 
+  // The row that the kernel is at.
+  void compute_row();
   // So many rows, from the first on.
   void compute_rows(const Index& first, const Index& count, bool are_several);
 
  private:
   bool overlaps() const;
-  void compute_row();
   void begin_row();
   void end_row();
   void read_row();

@@ -90,14 +90,20 @@ WL_INLINE void stream_run(float* dst, const float* src, long count) {
   store_first(dst + i, load_some(src + i, 0, rest, 0), rest);
 }
 
+// Asks for Cols elements.
+template <long Cols, class T> WL_INLINE void fetch(const T* p) {
+  const char* const line = reinterpret_cast<const char*>(p);
+  for (long i = 0; i < Cols * static_cast<long>(sizeof(T)); i += 64)
+    __builtin_prefetch(line + i);
+}
+
 // Asks for Cols elements ahead of a walk through memory, on or back: the processor's own
 // prefetching stops at a page's end.
 inline constexpr long kPrefetchBytes = 8192;  // how far ahead
 
 template <long Cols, bool Back = false, class T> WL_INLINE void prefetch(const T* p) {
-  const char* line = reinterpret_cast<const char*>(p) + (Back ? -kPrefetchBytes : kPrefetchBytes);
-  for (long i = 0; i < Cols * static_cast<long>(sizeof(T)); i += 64)
-    __builtin_prefetch(line + i);
+  constexpr long ahead = kPrefetchBytes / static_cast<long>(sizeof(T));
+  fetch<Cols>(p + (Back ? -ahead : ahead));
 }
 
 // One element, and all elements of a buffer as they are after a store in T.

@@ -49,7 +49,7 @@ void CpuEmitter::visit(const For& loop) {
   const auto block = out_.block("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable,
                                 begin, end, loop.step.text());
   ranges_.enter(loop);
-  loops_.push_back(loop.variable);
+  loops_.push_back({loop.variable, loop.begin, loop.step.constant().value_or(1)});
   body(loop.body);
   loops_.pop_back();
 }

@@ -87,8 +87,9 @@ std::optional<CpuEmitter::Row> CpuEmitter::row_of(const Tile& tile) const {
   const Side side = side_of(tile);
   const bool one_row = side.row.dim < 0 && side.col.dim >= 0 && side.col.stride >= 1;
   if (tile.lookup >= 0 || !side.global || !one_row) return std::nullopt;
-  const std::string inside = conditions(tile).empty() ? "" : box(side);
-  return Row{pointer(tile), inside, side.col.stride};
+  const Side::Line no_row;
+  const std::string inside = conditions(tile).empty() ? "" : box_of(tile, no_row, side.col);
+  return Row{pointer(tile), inside, conditions(tile, &side), side.col.stride};
 }
 
 // What must hold for a tile to lie inside its global tensor and is not known before the kernel
@@ -109,8 +110,9 @@ std::string CpuEmitter::conditions(const Tile& tile, const Side* besides) const 
   return fmt::format("{}", fmt::join(out, " && "));
 }
 
-std::string CpuEmitter::box(const Side& global) const {
-  const Tile& tile = *global.tile;
+// The part of rows and columns of a tile that lies inside its global tensor.
+std::string CpuEmitter::box_of(const Tile& tile, const Side::Line& row,
+                               const Side::Line& col) const {
   const auto part = [&](const Side::Line& line) {
     if (line.dim < 0) return std::string("{0, 1, 1}");
     const auto d = as_size(line.dim);
@@ -119,8 +121,12 @@ std::string CpuEmitter::box(const Side& global) const {
     const int64_t size = tensor(tile.tensor).shape[d];
     return fmt::format("{{{}, {}, {}{}}}", tile.offset[d].text(), line.extent, size, stepped);
   };
-  const std::string inside = fmt::format("wl::inside({}, {})", part(global.row), part(global.col));
-  const std::string others = conditions(tile, &global);
+  return fmt::format("wl::inside({}, {})", part(row), part(col));
+}
+
+std::string CpuEmitter::box(const Side& global) const {
+  const std::string inside = box_of(*global.tile, global.row, global.col);
+  const std::string others = conditions(*global.tile, &global);
   return others.empty() ? inside : fmt::format("{} ? {} : wl::Box{{}}", others, inside);
 }
 

@@ -1,4 +1,4 @@
-// The writer of CPU kernels, in five files: cpu.cpp (the function and control flow), cpu_fusion.cpp
+// The writer of CPU kernels: cpu.cpp (the function and control flow), cpu_fusion.cpp
 // (statements that share a loop), cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers),
 // cpu_windows.cpp (products of windows); and what they ask before they write: cpu_layout.cpp.
 // Private to this room.
@@ -114,8 +114,8 @@ class CpuEmitter : Emitter {
     bool scans = false;
     bool reverse = false;
     std::set<TensorId> reduced;  // known behind the loop only
-                                 // shared and global tensors
-    std::set<TensorId> read;
+    // Shared and global tensors; of those that are read where, if that is one place.
+    std::map<TensorId, std::string> read;
     std::set<TensorId> written;
   };
 
@@ -167,14 +167,15 @@ class CpuEmitter : Emitter {
   std::string row_pointer(const Tile& tile) const;
 
   struct Row {
-    // box: "" where all of it lies inside
     std::string pointer;
-    std::string box;
+    std::string box;     // of its elements those inside; "" where all of it lies inside
+    std::string exists;  // when any do; "" where the box says it all
     int64_t step;
   };
 
   std::optional<Row> row_of(const Tile& tile) const;
   std::string conditions(const Tile& tile, const Side* besides = nullptr) const;
+  std::string box_of(const Tile& tile, const Side::Line& row, const Side::Line& col) const;
   std::string box(const Side& global) const;
   void guarded(const Tile& global, const std::string& whole, const std::string& part);
   bool copy_rows(const Copy& copy, const Side& src, const Side& dst);
@@ -256,14 +257,22 @@ class CpuEmitter : Emitter {
   struct Alias {  // a register tensor that later loops of this body read from memory
     std::string pointer;
     bool prefetch;  // the first of them also asks for what later turns will read
+    int64_t jump;   // see FusedLoop::jump()
   };
 
   std::map<TensorId, Alias> aliases_;
   std::map<std::string, std::string>
       known_;  // local vectors of the loop being written, by their text
   int64_t lanes_ = capabilities_.lanes();
-  int fresh_ = 0;                   // numbers for loop variables and values
-  std::vector<std::string> loops_;  // variables of the loops around, innermost last
+  int fresh_ = 0;  // numbers for loop variables and values
+
+  struct Around {
+    std::string variable;
+    Index begin;
+    int64_t step;
+  };
+
+  std::vector<Around> loops_;  // around, innermost last
   bool streams_ = false;
   std::string begins_ = "false";  // when the next product begins its sum
 };

@@ -6,6 +6,7 @@
 //       the loop over vectors: the statements, then stores of what later statements want
 //       results of reductions
 //   }
+#include "codegen/cpu_fused_loop.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
@@ -27,78 +28,6 @@
 #include "tile/program.h"
 
 namespace warploom::codegen {
-class CpuEmitter::FusedLoop {
- public:
-  FusedLoop(CpuEmitter& emitter, const Body& body, const Run& run, std::span<const Run> later);
-  void write();
-
- private:
-  using Statements = std::span<const Statement>;
-
-  int64_t extent_of_loop() const;
-  int64_t partial_results() const;
-  bool stays_along_a_row(TensorId id) const;
-
-  // What stands before the loop over vectors.
-  void find_partial_rows();
-  std::string row_range(const Row& row);
-  void keep_what_stays();
-  void begin(const Statement& statement);
-  void open_vectors();
-
-  // In it.
-  void write(const Statement& statement);
-  void write(const Map& map);
-  void write(StatementId id, const Reduce& reduce);
-  void write(StatementId id, const Scan& scan);
-  void write(const Statement& statement, const Copy& copy);
-  void store_row(const Copy& copy);
-  std::string loaded(StatementId id, const Copy& copy);
-  void keep_changes();
-  void prefetch_rows();
-  void prefetch_windows();
-
-  // Behind it.
-  void write_result(StatementId id, const Reduce& reduce);
-
-  std::string current(TensorId id);
-  std::string coordinate(const Value& value, const Map& map);
-  std::string first_of(const std::string& vector, double beyond) const;
-  void set(TensorId id, const std::string& to);
-  void set_copied(const Statement& statement, const Copy& copy, const std::string& to);
-
-  std::string local(const std::string& text, TensorId named_after) {
-    return out_.local(text, out_.tensor(named_after).name);
-  }
-
-  CpuEmitter& out_;
-  const Body& body_;
-  const Run& run_;
-  std::span<const Run> later_;
-  Statements statements_;
-  const std::vector<int64_t>& shape_;  // of the tensors that the run walks
-  size_t along_;                       // its dimension that vectors run along
-  // Without need of rows tensors of several dimensions are walked from end to end, padding
-  // included.
-  bool flat_;
-  bool rows_;
-  int64_t extent_;
-  bool single_;  // one element: no loop
-  // The last vector is a part of one. Arrays end in room for a vector.
-  bool ragged_;
-  int64_t parts_;  // results of a reduction side by side, so that it does not wait for itself
-  std::string v_;  // the vector's first element
-  std::string u_;  // among the partial results
-  std::string w_;
-  std::string step_;
-  std::string ahead_;
-  std::vector<Loop> loops_ = {};                          // over rows
-  std::map<TensorId, std::string> value_ = {};            // locals: of what tensors hold
-  std::map<StatementId, std::string> total_ = {};         // of what reductions and scans passed
-  std::map<TensorId, const Statement*> changed_ = {};     // what arrays lack; the copy, if one
-  std::map<StatementId, std::string> partial_rows_ = {};  // loads of rows partly outside
-};
-
 CpuEmitter::FusedLoop::FusedLoop(CpuEmitter& emitter, const Body& body, const Run& run,
                                  std::span<const Run> later)
     : out_(emitter),
@@ -166,8 +95,13 @@ void CpuEmitter::FusedLoop::find_partial_rows() {
     if (!row || (row->box.empty() && row->step == 1 && !ragged_)) continue;
     const std::string range = row_range(*row);
     const std::string fill = float_text(copy->fill);
-    partial_rows_[each.id] = fmt::format("wl::load_row_at<{}>({}, {}, {}, {})", row->step,
-                                         row->pointer, v_, range, fill);
+    std::string& load = partial_rows_[each.id];
+    load = fmt::format("wl::load_row_at<{}>({}, {}, {}, {})", row->step, row->pointer, v_, range,
+                       fill);
+    if (row->exists.empty()) continue;
+    const std::string exists = out_.fresh("exists");
+    out_.out_.line("const bool {} = {};", exists, row->exists);
+    load = fmt::format("{} ? {} : wl::splat({})", exists, load, fill);
   }
 }
 
@@ -216,7 +150,9 @@ void CpuEmitter::FusedLoop::begin(const Statement& statement) {
 void CpuEmitter::FusedLoop::open_vectors() {
   Writer& text = out_.out_;
   const bool few = extent_ / out_.lanes_ <= 8;
-  if (rows_ && parts_ == 1 && few) text.line("#pragma GCC unroll 8");
+  // Written out, it is known of each vector of a window's row whether it lies inside.
+  const bool knows_more = rows_ || !partial_rows_.empty();
+  if (knows_more && parts_ == 1 && few) text.line("#pragma GCC unroll 8");
   if (parts_ > 1) {
     text.open("for (long {0} = 0; {0} < {1}; {0} += {2} * wl::kLanes) {{", w_, extent_, parts_);
     text.line("#pragma GCC unroll {}", parts_);
@@ -241,7 +177,7 @@ std::string CpuEmitter::FusedLoop::current(TensorId id) {
   const char* load = single_ ? "wl::splat(*" : "wl::load(";
   const std::string& value = value_[id] = local(load + from + ")", id);
   if (aliased && std::exchange(memory->second.prefetch, false))
-    out_.out_.line("wl::prefetch<{}>({});", ahead_, from);
+    fetch_ahead(row, memory->second.jump);
   return value;
 }
 
@@ -367,57 +303,9 @@ void CpuEmitter::FusedLoop::keep_changes() {
     if (!out_.wanted_.at(statements_.back().id)[id]) continue;
     const Copy* copy = by ? by->as<Copy>() : nullptr;
     if (copy && out_.memory_serves(*copy, body_, later_))
-      out_.aliases_[id] = {out_.row_pointer(copy->src), out_.walks(copy->src)};
+      out_.aliases_[id] = {out_.row_pointer(copy->src), walks(*copy), jump(*copy)};
     else
       out_.store(out_.element(id, loops_) + step_, value_[id], v_, extent_, padded);
-  }
-}
-
-// Of loops that read one stream the second, which finds it in the cache and has time, asks for what
-// later turns will read.
-void CpuEmitter::FusedLoop::prefetch_rows() {
-  for (const Statement& each : statements_) {
-    const auto* copy = each.as<Copy>();
-    if (!copy || single_ || partial_rows_.contains(each.id) || !out_.walks(copy->src)) continue;
-    const TensorId id = copy->dst.tensor;
-    const auto alias = out_.aliases_.find(id);
-    const bool asks_later = alias != out_.aliases_.end() && alias->second.prefetch;
-    const bool left_to_the_second = asks_later && changed_[id] == &each;
-    if (!left_to_the_second)
-      out_.out_.line("wl::prefetch<{}>({}{});", ahead_, out_.row_pointer(copy->src), step_);
-  }
-  prefetch_windows();
-}
-
-// Of the rows of windows those that this turn of the loop around is the first to read. How far the
-// rows lie apart is asked with all variables at 0: prefetching is right wherever it looks.
-void CpuEmitter::FusedLoop::prefetch_windows() {
-  if (out_.loops_.empty() || run_.reverse) return;
-
-  struct Window {
-    int64_t at;
-    const Copy* copy;
-  };
-
-  std::map<TensorId, std::vector<Window>> windows;
-  for (const Statement& each : statements_) {
-    const auto* copy = each.as<Copy>();
-    if (!copy || !partial_rows_.contains(each.id) || !out_.walks(copy->src)) continue;
-    windows[copy->src.tensor].push_back({out_.address(copy->src).evaluate({}), copy});
-  }
-  for (auto& [tensor, rows] : windows) {
-    std::ranges::sort(rows, std::greater{}, &Window::at);
-    const Index address = out_.address(rows[0].copy->src);
-    const int64_t advance = address.evaluate({{out_.loops_.back(), 1}}) - rows[0].at;
-    const int64_t known = rows[0].at - advance;  // what an earlier turn read
-    int64_t last = rows[0].at + (int64_t{1} << 40);
-    for (const Window& row : rows) {
-      const auto place = *out_.row_of(row.copy->src);
-      if (row.at <= known || last - row.at < out_.lanes_ * place.step) continue;
-      last = row.at;
-      const std::string times = place.step == 1 ? "" : fmt::format("{} * ", place.step);
-      out_.out_.line("wl::prefetch<{0}wl::kLanes>({1} + {0}{2});", times, place.pointer, v_);
-    }
   }
 }
 

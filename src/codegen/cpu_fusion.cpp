@@ -189,11 +189,20 @@ class CpuEmitter::Joining {
     if (copy.combine || (reads && writes)) return false;
     if (!takes_side(copy.src, true) || !takes_side(copy.dst, false)) return false;
     if ((reads || writes) && next_.shape.size() != 1) return false;
-    // Between turns of the loop, what was stored must not be met again.
+    // Between turns of the loop, what was stored must not be met again; storing where the same turn
+    // has read meets nothing.
     if (reads && run_.written.contains(from)) return false;
-    if (reads) next_.read.insert(from);
+    if (reads) note_read(copy.src);
     if (!writes) return true;
-    return !run_.read.contains(to) && next_.written.insert(to).second;
+    const auto read = run_.read.find(to);
+    const bool apart = read == run_.read.end() || read->second == out_.row_pointer(copy.dst);
+    return apart && next_.written.insert(to).second;
+  }
+
+  void note_read(const Tile& tile) {
+    const std::string where = out_.row_pointer(tile);
+    const auto [known, added] = next_.read.try_emplace(tile.tensor, where);
+    if (known->second != where) known->second.clear();
   }
 
   const CpuEmitter& out_;
@@ -244,6 +253,6 @@ bool CpuEmitter::memory_serves(const Copy& copy, const Body& body,
 // A row of a global tensor that the innermost loop walks through.
 bool CpuEmitter::walks(const Tile& tile) const {
   if (tensor(tile.tensor).scope != Scope::global || loops_.empty()) return false;
-  return address(tile).depends_on(loops_.back());
+  return address(tile).depends_on(loops_.back().variable);
 }
 }  // namespace warploom::codegen

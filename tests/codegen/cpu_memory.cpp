@@ -88,5 +88,60 @@ TEST(CpuMemory, WindowsAskForTheRowsThatATurnReadsFirst) {
   EXPECT_EQ(count(text, "wl::prefetch<2 * wl::kLanes>(X + i * 200 + 102 + 2 * "), 1u) << text;
   EXPECT_EQ(count(text, "wl::prefetch"), 2u) << text;
 }
+
+// Columns of a wide matrix, row after row: what comes is a row further, not further along it.
+TEST(CpuMemory, PiecesOfRowsAreAskedForRowsAhead) {
+  Builder b("columns");
+  const auto x = b.global("X", Dtype::f32, {64, 8192});
+  const auto y = b.output("Y", Dtype::f32, {256});
+  const auto t = b.reg("t", Dtype::f32, {1, 256});
+  const auto u = b.reg("u", Dtype::f32, {1, 256});
+  b.fill(u, 0);
+  b.for_("i", 0, 64, 1, [&](const Index& i) {
+    b.copy(b.tile(x, {i, 0}, {1, 256}), b.all(t));
+    b.map(u, b.value(u) + b.value(t));
+  });
+  b.copy(b.all(u), b.all(y));
+  const std::string text = text_of(b.finish());
+  EXPECT_EQ(count(text, "wl::prefetch"), 0u) << text;
+  EXPECT_EQ(count(text, " + 65536);"), 1u) << text;  // eight rows
+}
+
+TEST(CpuMemory, WhatACacheHoldsIsNotAskedFor) {
+  Builder b("weights");
+  const auto x = b.global("X", Dtype::f32, {64, 1024});
+  const auto w = b.global("W", Dtype::f32, {1024});
+  const auto y = b.output("Y", Dtype::f32, {64, 1024});
+  const auto t = b.reg("t", Dtype::f32, {256});
+  const auto u = b.reg("u", Dtype::f32, {256});
+  b.for_("i", 0, 64, 1, [&](const Index& i) {
+    b.for_("j", 0, 4, 1, [&](const Index& j) {
+      b.copy(b.tile(x, {i, j * 256}, {1, 256}), b.all(t));
+      b.copy(b.tile(w, {j * 256}, {256}), b.all(u));
+      b.map(t, b.value(u) * b.value(t));
+      b.copy(b.all(t), b.tile(y, {i, j * 256}, {1, 256}));
+    });
+  });
+  const std::string text = text_of(b.finish());
+  EXPECT_EQ(count(text, "wl::prefetch<wl::kLanes>(X"), 1u) << text;
+  EXPECT_EQ(count(text, "wl::prefetch<wl::kLanes>(W"), 0u) << text;
+}
+
+// What a loop has read at a place it may write there; not at another one.
+TEST(CpuMemory, AValueMayTakeThePlaceOfOneThatWasRead) {
+  const auto written_at = [](int64_t place) {
+    Builder b("places");
+    const auto y = b.output("Y", Dtype::f32, {2, 64});
+    const auto s = b.shared("s", Dtype::f32, {128});
+    const auto t = b.reg("t", Dtype::f32, {64});
+    b.copy(b.tile(s, {0}, {64}), b.all(t));
+    b.map(t, b.value(t) + b.value(t));
+    b.copy(b.all(t), b.tile(s, {place}, {64}));
+    b.copy(b.tile(s, {0}, {64}), b.tile(y, {0, 0}, {1, 64}));
+    return text_of(b.finish());
+  };
+  EXPECT_EQ(count(written_at(0), "+= wl::kLanes"), 1u) << written_at(0);
+  EXPECT_EQ(count(written_at(32), "+= wl::kLanes"), 2u) << written_at(32);
+}
 }  // namespace
 }  // namespace warploom

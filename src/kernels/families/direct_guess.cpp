@@ -96,6 +96,8 @@ class Guess {
     if (value.kind == Kind::load) cycles = cycles_of_load(nest_.load_of(value), extent, cycles);
     if (value.kind == Kind::scan) cycles = 5 * vectors + 20;
     if (value.kind == Kind::apply) cycles = cycles * 2 / 3;
+    // Where each term has a loop of its own sums are loaded and stored again.
+    if (value.kind == Kind::reduce && s_.unroll == 1) cycles *= 2;
     return extent.times * cycles;
   }
 

@@ -31,11 +31,12 @@ class SpaceMaker {
     if (may_multiply) rows = {64, 128, 256, 32, 16, 8, 4, 1};
     const Values reduced = sizes.reduction == 1 ? Values{1} : wide;
     const bool has_window = sizes.window > 1 && sizes.window <= 49;
+    const bool has_chains = !gpu && !may_multiply && sizes.walked > kShortChain;
     Space space{std::string(DirectConfig::type().family), {}};
     space.offer<DirectConfig>(F::tile_x, fitting(sizes.x, wide));
     space.offer<DirectConfig>(F::tile_y, fitting(sizes.y, rows));
     space.offer<DirectConfig>(F::reduction_tile, fitting(sizes.reduction, reduced));
-    space.offer<DirectConfig>(F::unroll, has_window ? Values{8, 1} : Values{1});
+    space.offer<DirectConfig>(F::unroll, has_window || has_chains ? Values{8, 1} : Values{1});
     if (gpu) space.offer<DirectConfig>(F::warps, {4, 8, 2, 1, 16});
     if (gpu && one && tilings_[0].scanned) space.offer<DirectConfig>(F::ctas_per_scan, scan_ctas());
     if (!gpu && is_large(tilings_))
@@ -57,7 +58,10 @@ class SpaceMaker {
     int64_t y = 1;
     int64_t reduction = 1;
     int64_t window = 1;
+    int64_t walked = 1;  // reduced element by element
   };
+
+  static constexpr int64_t kShortChain = 16;
 
   Sizes largest_sizes() const {
     Sizes sizes;
@@ -69,6 +73,9 @@ class SpaceMaker {
       grow(sizes.y, tiling.roles.y);
       grow(sizes.reduction, tiling.roles.reduction);
       sizes.window = std::max(sizes.window, tiling.roles.window);
+      for (size_t a = 0; a < tiling.reduced.size(); ++a)
+        if (tiling.reduced[a] && a != tiling.roles.reduction)
+          sizes.walked = std::max(sizes.walked, tiling.nest.axes[a]);
     }
     return sizes;
   }

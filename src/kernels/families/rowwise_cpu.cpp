@@ -98,13 +98,13 @@ class RowwiseCpu final : public Family {
       tiles.go_to_rows(group);
       if (is_whole_row(s))
         compute_in_registers(kernel);
-      else if (softmax)
-        softmax->compute_row();
       else
         compute_in_passes(kernel, keeps);
     };
     if (rows_.interleaved)
       compute(tile::block(0));
+    else if (softmax)
+      softmax->compute_rows(first, left, groups_per_task > 1);
     else
       tiles.b.for_("r", 0, left, 1, [&](const Index& r) { compute(first + r); });
     Programs out;

@@ -110,12 +110,38 @@ void LoopReduction::loop_over(size_t axis) {
   } else if (inside > kChain || count * inside <= kChain || in_chain_) {
     b_.for_(name, 0, count, 1, turn);
   } else {
-    const int64_t block = std::max<int64_t>(1, kChain / inside);
-    b_.for_(fmt::format("from{}", axis), 0, count, block, [&](const Index& from) {
-      in_chain([&] { b_.for_(name, from, tile::min(from + block, count), 1, turn); });
-    });
+    loop_in_chains(axis, std::max<int64_t>(1, kChain / inside), turn);
   }
   t_.move_to(axis, 0);
+}
+
+// The turns of an axis, in chains of so many.
+void LoopReduction::loop_in_chains(size_t axis, int64_t chain, const Turn& turn) {
+  const std::string name = fmt::format("i{}", axis);
+  const int64_t count = turns(axis);
+  const int64_t together = written_out(axis, chain);
+  const int64_t groups = count / together;
+  const int64_t groups_of_chain = chain / together;
+  const auto turns_of = [&](const Index& group) {
+    for (int64_t i = 0; i < together; ++i)
+      turn(group * together + i);
+  };
+  b_.for_(fmt::format("from{}", axis), 0, groups, groups_of_chain, [&](const Index& from) {
+    const Index end = tile::min(from + groups_of_chain, groups);
+    in_chain([&] { b_.for_(name, from, end, 1, turns_of); });
+  });
+  const int64_t rest = groups * together;
+  if (rest < count) in_chain([&] { b_.for_(name, rest, count, 1, turn); });
+}
+
+// Turns of an axis whose bodies stand one behind another in a chain of so many: on a CPU what they
+// add up stays in registers meanwhile.
+int64_t LoopReduction::written_out(size_t axis, int64_t chain) const {
+  const int64_t unroll = t_.options.unroll;
+  const bool is_last = std::find(t_.tiling.reduced.begin() + as_int(axis) + 1,
+                                 t_.tiling.reduced.end(), true) == t_.tiling.reduced.end();
+  const bool serves = !t_.capabilities.gpu && is_last && t_.extent(axis) == 1;
+  return serves && unroll > 1 && chain % unroll == 0 ? unroll : 1;
 }
 
 // What the body adds up, from zero or from what was lost before, then added to what was before.

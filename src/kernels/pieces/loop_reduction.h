@@ -9,6 +9,8 @@
 //   reduce add of 1000 terms    for from in 0 … 1000 by 16
 //                                 part ← 0; for i in from … from + 16: part ← part + term
 //                                 sum ← sum + part
+//
+// On a CPU the bodies of several i may stand one behind another in a loop over the tile's vectors.
 #pragma once
 #include <functional>
 #include "kernels/pieces/loop_values.h"
@@ -32,7 +34,10 @@ class LoopReduction {
   std::vector<bool> accumulated(size_t reduction) const;
 
  private:
+  using Turn = std::function<void(const Index&)>;
+
   void loop_over(size_t axis);
+  void loop_in_chains(size_t axis, int64_t chain, const Turn& turn);
   void step();
   void accumulate(size_t reduction);
   void join_tile(size_t reduction);
@@ -40,6 +45,7 @@ class LoopReduction {
   bool is_sum(size_t reduction) const;  // of floats
   TensorId part_of(size_t reduction);
   int64_t turns(size_t axis) const;
+  int64_t written_out(size_t axis, int64_t chain) const;
 
   LoopTile& t_;
   LoopValues& values_;

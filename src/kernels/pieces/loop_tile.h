@@ -21,7 +21,9 @@ namespace warploom::kernels::direct {
 struct LoopKernelOptions {
   std::vector<int64_t> extents;  // of a tile, by axis; 1 along y where rows are taken in turn
   int64_t rows_in_turn = 1;      // along y: taken one after another, each in registers throughout
-  int64_t unroll = 1;            // reduced axes of at most this many elements are written out
+  // Reduced axes of at most this many elements are written out; on a CPU so many of a longer one,
+  // the last, at a time.
+  int64_t unroll = 1;
   bool multiplies = false;       // a sum of products is matrix products of blocks in shared memory
   int64_t rows_per_product = 1;  // rows of x that a product takes together
   int64_t block_k = 1;           // elements of k that a product takes at once

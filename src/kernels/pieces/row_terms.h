@@ -22,7 +22,11 @@ class RowTerms {
 
   void bind(int term, Value value) { bound_[term] = std::move(value); }
 
+  void forget(int term) { bound_.erase(term); }
+
   void bind(int term, TensorId tensor) { bound_[term] = b_.value(tensor); }
+
+  const Bindings& bindings() const { return bound_; }
 
   void bind_all(const Bindings& values) { bound_.insert(values.begin(), values.end()); }
 

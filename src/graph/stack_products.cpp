@@ -82,6 +82,9 @@ class Stacker {
     TensorId all;  // the same of all, one behind another
     // Of scales that moved to before what shapes and turns: what they made, and what they read.
     std::map<TensorId, TensorId> bypassed = {};
+    // Of transposes that most have and some turn further: what they read then, and how they turn
+    // it.
+    std::map<int, Node> turned = {};
   };
 
   // Tries it; leaves everything as it is where the rule of cost refuses it.
@@ -103,12 +106,15 @@ class Stacker {
     while (take_scale(stack) || take_alike(stack)) {}
     if (std::ranges::all_of(stack.ends, [&](TensorId end) { return may_end(stack, end); })) {
       bypassed_.insert(stack.bypassed.begin(), stack.bypassed.end());
+      for (auto& [n, node] : stack.turned)
+        graph_.nodes[as_size(n)] = std::move(node);
       gone_.insert(stack.nodes.begin(), stack.nodes.end());
       take_apart(stack);
       return;
     }
     graph_.tensors.erase(graph_.tensors.begin() + tensors, graph_.tensors.end());
     made_.resize(nodes);
+    readers_.resize(std::min(readers_.size(), as_size(tensors)));
   }
 
   // The only reader of a tensor.
@@ -126,6 +132,7 @@ class Stacker {
       if (!reader) return false;
       next.push_back(*reader);
     }
+    if (take_turns(stack, next)) return true;
     const Node first = graph_.nodes[as_size(next[0])];
     const auto place = std::ranges::find(first.inputs, stack.ends[0]) - first.inputs.begin();
     for (size_t i = 0; i < next.size(); ++i)
@@ -137,6 +144,44 @@ class Stacker {
     for (size_t i = 0; i < next.size(); ++i) {
       stack.nodes.push_back(next[i]);
       stack.ends[i] = graph_.nodes[as_size(next[i])].outputs[0];
+    }
+    return true;
+  }
+
+  // Transposes of different orders: all are turned as the first is, and who is turned otherwise is
+  // turned again behind it.
+  bool take_turns(Stack& stack, const std::vector<int>& next) {
+    const auto turns = [&](int n) {
+      return graph_.nodes[as_size(n)].op == OpKind::Transpose && !stack.turned.contains(n);
+    };
+    if (!std::ranges::all_of(next, turns)) return false;
+    const auto order_of = [&](int n) { return graph_.nodes[as_size(n)].integers("perm"); };
+    const auto order = order_of(next[0]);
+    const auto is_first = [&](int n) { return order_of(n) == order; };
+    const TensorId like = graph_.nodes[as_size(next[0])].outputs[0];
+    const Shape turned = graph_.tensor(like).shape;
+    const auto same = [&](TensorId end) {
+      return graph_.tensor(end).shape == graph_.tensor(stack.ends[0]).shape;
+    };
+    if (std::ranges::all_of(next, is_first) || !std::ranges::all_of(stack.ends, same)) return false;
+    stack.all = *lifted_transpose(stack, graph_.nodes[as_size(next[0])]);
+    for (size_t i = 0; i < next.size(); ++i) {
+      const Node& node = graph_.nodes[as_size(next[i])];
+      if (is_first(next[i])) {
+        stack.nodes.push_back(next[i]);
+        stack.ends[i] = node.outputs[0];
+        continue;
+      }
+      std::vector<int64_t> rest;
+      for (const int64_t axis : order_of(next[i]))
+        rest.push_back(std::ranges::find(order, axis) - order.begin());
+      Node again = node;
+      again.attributes["perm"] = rest;
+      stack.ends[i] = tensor(graph_.tensor(like).dtype, turned, "turned");
+      again.inputs[0] = stack.ends[i];
+      readers_.resize(graph_.tensors.size());
+      readers_.back() = {next[i]};
+      stack.turned.emplace(next[i], std::move(again));
     }
     return true;
   }

@@ -225,7 +225,9 @@ class Fuser {
   bool take(const Nodes& from, const Nodes& takers) {
     const auto allowed = [&](int taker) { return legality_.allows(groups_, from, taker); };
     const auto stays = [&](int root) { return stays_alone(root); };
+    const auto joins = [&](int root) { return joins_constants(root); };
     if (takers.empty() || std::ranges::any_of(takers, stays)) return false;
+    if (std::ranges::any_of(from, joins)) return false;
     if (!std::ranges::all_of(takers, allowed)) return false;
     groups_.merge(from, takers);
     for (const int taker : takers)
@@ -410,17 +412,26 @@ class Fuser {
 
   // Whether a product makes a tensor, or what follows one of it.
   bool is_made_by_product(TensorId id) const {
-    const int maker = graph_.producer(id);
+    const int maker = id == graph::kAbsent ? -1 : graph_.producer(id);
     if (maker < 0) return false;
     const Node& node = graph_.nodes[as_size(maker)];
     switch (graph::class_of(node.op)) {
       case OpClass::contraction: return true;
-      case OpClass::pointwise:
       case OpClass::view:
       case OpClass::movement:
         return node.op != OpKind::Concat && is_made_by_product(node.inputs[0]);
+      case OpClass::pointwise:
+        return std::ranges::any_of(node.inputs, [&](TensorId i) { return is_made_by_product(i); });
       default: return false;
     }
+  }
+
+  // Constants that are joined: they are made once, and what reads them loads them as one tensor.
+  bool joins_constants(int root) const {
+    const Node& node = groups_.node(root);
+    const auto is_constant = [&](TensorId id) { return graph_.tensor(id).constant.has_value(); };
+    return node.op == OpKind::Concat &&
+           std::ranges::all_of(inputs_of(graph_, groups_.nodes_of(root)), is_constant);
   }
 
   // Many tensors joined, each in one piece; and what such are joined to.

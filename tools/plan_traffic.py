@@ -4,7 +4,8 @@
   tools/plan_traffic.py build/release/warploom cpu MODEL.onnx …
 
 Bytes are those of the tensors between regions, each read once by every region that reads it and
-stored once; nothing is built or run. Of two builds the difference is what fusion changed.
+stored once; nothing is built or run. What constants alone make is made before the calls, and left
+out. Of two builds the difference is what fusion changed.
 """
 import json
 import re
@@ -34,13 +35,19 @@ def moved(graph):
     return total
 
 
+def is_called(region):
+    """Whether a call computes it: it is no other tensor's memory, and reads what calls give."""
+    inputs = region["graph"].count("\n  input ")
+    return not region["lies_in"] and (inputs == 0 or len(region["constants"]) < inputs)
+
+
 def show(warploom, target, model):
     command = [warploom, "show", model, "--what", "regions", "--target", target, "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     answer = json.loads(done.stdout)
     if "regions" not in answer:
         return None
-    return [region for region in answer["regions"] if not region["lies_in"]]
+    return [region for region in answer["regions"] if is_called(region)]
 
 
 def main():

@@ -182,6 +182,42 @@ tl::unexpected<Error> not_covered(const Region& region, const Node& root) {
   return fail(error);
 }
 
+// Whether a product makes a tensor, or what follows one of it.
+bool is_made_by_product(const Graph& graph, TensorId id) {
+  const int maker = id == graph::kAbsent ? -1 : graph.producer(id);
+  if (maker < 0) return false;
+  const Node& node = graph.nodes[as_size(maker)];
+  switch (graph::class_of(node.op)) {
+    case OpClass::contraction: return true;
+    case OpClass::view:
+    case OpClass::movement:
+      return node.op != OpKind::Concat && is_made_by_product(graph, node.inputs[0]);
+    case OpClass::pointwise:
+      return std::ranges::any_of(node.inputs,
+                                 [&](TensorId i) { return is_made_by_product(graph, i); });
+    default: return false;
+  }
+}
+
+// Constants that are joined: they are made once, and what reads them loads them as one tensor.
+bool joins_constants(const Graph& graph, const Groups& groups, int root) {
+  const Node& node = groups.node(root);
+  const auto is_constant = [&](TensorId id) { return graph.tensor(id).constant.has_value(); };
+  return node.op == OpKind::Concat &&
+         std::ranges::all_of(inputs_of(graph, groups.nodes_of(root)), is_constant);
+}
+
+// The next of those to be looked at again behind `last`, which then is not.
+std::optional<int> next_open(const Groups& groups, Nodes& open, int last) {
+  while (true) {
+    const auto next = open.upper_bound(last);
+    if (next == open.end()) return std::nullopt;
+    const int root = *next;
+    open.erase(next);
+    if (groups.all().contains(root)) return root;
+  }
+}
+
 class Fuser {
  public:
   Fuser(const Graph& graph, const Rank& rank, const Limits& limits,
@@ -225,7 +261,9 @@ class Fuser {
   bool take(const Nodes& from, const Nodes& takers) {
     const auto allowed = [&](int taker) { return legality_.allows(groups_, from, taker); };
     const auto stays = [&](int root) { return stays_alone(root); };
+    const auto joins = [&](int root) { return joins_constants(graph_, groups_, root); };
     if (takers.empty() || std::ranges::any_of(takers, stays)) return false;
+    if (std::ranges::any_of(from, joins)) return false;
     if (!std::ranges::all_of(takers, allowed)) return false;
     groups_.merge(from, takers);
     for (const int taker : takers)
@@ -249,23 +287,12 @@ class Fuser {
     }
   }
 
-  // The next of those to be looked at again behind `last`, which then is not.
-  std::optional<int> next_open(Nodes& open, int last) const {
-    while (true) {
-      const auto next = open.upper_bound(last);
-      if (next == open.end()) return std::nullopt;
-      const int root = *next;
-      open.erase(next);
-      if (groups_.all().contains(root)) return root;
-    }
-  }
-
   // Takes in what can be, groups of views alone or the others; whether anything was. A result that
   // is stored anyway, as an output or for a reader that cannot compute it, is computed once.
   bool pass(bool views) {
     bool changed = false;
     Nodes& open = open_[views ? kViews : kOthers];
-    for (auto root = next_open(open, -1); root; root = next_open(open, *root)) {
+    for (auto root = next_open(groups_, open, -1); root; root = next_open(groups_, open, *root)) {
       if (groups_.is_output(*root) || stays_alone(*root)) continue;
       if (groups_.every_node_is(groups_.nodes_of(*root), {OpClass::view}) != views) continue;
       const Nodes readers = groups_.readers_of(*root);
@@ -277,7 +304,7 @@ class Fuser {
   // All that a group alone reads, at once: two operands may make sense only together.
   bool take_together() {
     Nodes& open = open_[kTogether];
-    for (auto into = next_open(open, -1); into; into = next_open(open, *into)) {
+    for (auto into = next_open(groups_, open, -1); into; into = next_open(groups_, open, *into)) {
       Nodes from = groups_.read_by_alone(*into);
       std::erase_if(from, [&](int root) { return stays_alone(root); });
       if (from.size() > 1 && take(from, {*into})) return true;
@@ -405,22 +432,7 @@ class Fuser {
     const bool whole = bytes == graph::byte_count(graph_.tensor(of));
     const bool read_apart = graph_.consumers(of).size() == parts.size();
     return whole && read_apart && parts.size() > 1 && !contains(graph_.outputs, of) &&
-           is_made_by_product(of);
-  }
-
-  // Whether a product makes a tensor, or what follows one of it.
-  bool is_made_by_product(TensorId id) const {
-    const int maker = graph_.producer(id);
-    if (maker < 0) return false;
-    const Node& node = graph_.nodes[as_size(maker)];
-    switch (graph::class_of(node.op)) {
-      case OpClass::contraction: return true;
-      case OpClass::pointwise:
-      case OpClass::view:
-      case OpClass::movement:
-        return node.op != OpKind::Concat && is_made_by_product(node.inputs[0]);
-      default: return false;
-    }
+           is_made_by_product(graph_, of);
   }
 
   // Many tensors joined, each in one piece; and what such are joined to.

@@ -6,8 +6,9 @@
 Every control of tests/verify/corpus/honest that is for a CPU, and those named with --also, is
 judged by `verify` --times times: one round of all on the machine as it is, one while a process
 spins on every core, and so on. A call works for --seconds and then stops; the next one goes on
-where it stopped (--state), unless the program is another one. With --write the counts so far go into
-the column `controls` of tests/verify/corpus/results.json, from which docs/verification.md is made.
+where it stopped (--state), unless the program is another one. With --write the counts so far go
+into the column `controls` of tests/verify/corpus/results.json, from which docs/verification.md is
+made.
 Exits with 1 where a control was refused: the refusals are in the state.
 """
 import argparse

@@ -6,8 +6,9 @@
 Every control of tests/verify/corpus/honest that is for a CPU, and those named with --also, is
 judged by `verify` --times times: one round of all on the machine as it is, one while a process
 spins on every core, and so on. A call works for --seconds and then stops; the next one goes on
-where it stopped (--state), unless the program is another one. When all is done the counts go into
-the column `controls` of tests/verify/corpus/results.json, from which docs/verification.md is made.
+where it stopped (--state), unless the program is another one. With --write the counts so far go
+into the column `controls` of tests/verify/corpus/results.json, from which docs/verification.md is
+made.
 Exits with 1 where a control was refused: the refusals are in the state.
 """
 import argparse
@@ -100,20 +101,23 @@ def main():
     parser.add_argument("program", nargs="?", default=str(ROOT / "build/release/warploom"))
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--also", nargs="*", default=[])
     parser.add_argument("--state", type=pathlib.Path, default=ROOT / "build/controls.json")
     chosen = parser.parse_args()
     all_controls = list(controls(chosen.also))
     state = loaded_state(chosen.state, chosen.program)
-    done = go_on(chosen, state, all_controls)
+    go_on(chosen, state, all_controls)
     judged_so_far = sum(count[1] for one in state["counts"].values() for count in one.values())
     print(
         f"{judged_so_far} of {chosen.times * len(all_controls)} judged, "
         f"{len(state['refusals'])} refused"
     )
-    if done:
+    if chosen.write:
         results = json.loads((CORPUS / "results.json").read_text())
-        results["controls"] = {name: state["counts"][name] for name, _, _ in all_controls}
+        results["controls"] = {
+            name: state["counts"][name] for name, _, _ in all_controls if name in state["counts"]
+        }
         text = json.dumps(results, indent=1, sort_keys=True) + "\n"
         (CORPUS / "results.json").write_text(text)
     return 1 if state["refusals"] else 0

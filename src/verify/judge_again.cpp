@@ -4,6 +4,7 @@
 // Where FP64 of the whole output is cheap each call is on inputs of its own, so that what is wrong
 // for some numbers alone has as many tries. Else calls repeat on inputs whose outputs were found
 // right, and must give the same bits.
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -100,6 +101,10 @@ Status Judge::look_at_reads(const Contender& candidate, const Request& request, 
     verdict.not_promised.emplace_back(
         "what caches and branch predictors tell of earlier calls, where one thread counts the time "
         "for another");
+  if (seen->left_out > 0)
+    verdict.not_promised.push_back(
+        fmt::format("that it reads its own memory alone: for {} of its functions there was no time",
+                    seen->left_out));
   if (seen->seen == 0)
     verdict.not_promised.emplace_back(
         "that it reads its own memory alone: this system lets nobody look at its instructions");

@@ -92,6 +92,7 @@ class Runner final : public runtime::Executor {
   struct Reads {
     size_t seen = 0;
     size_t watched = 0;
+    size_t left_out = 0;  // functions for which there was no time
   };
 
   Result<Reads> look_at_reads(const runtime::Call& call);

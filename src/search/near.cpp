@@ -24,10 +24,10 @@ namespace {
 using kernels::KernelConfig;
 using nlohmann::json;
 
-constexpr double kFar = 0.9;          // five doublings of every axis of a product, or another kind
+constexpr double kFar = 0.6;          // three doublings of every axis of a product, or another kind
 constexpr double kOtherTrack = 0.25;  // as far as twice the bytes of an element
-constexpr size_t kProblems = 3;
-constexpr size_t kOfEach = 2;   // configs of a problem
+constexpr size_t kProblems = 2;
+constexpr size_t kOfEach = 1;   // configs of a problem
 constexpr size_t kFastest = 8;  // of which they are
 constexpr size_t kRead = 8;     // problems, in case that some have nothing to give
 

@@ -6,8 +6,8 @@
 // of the nearest few, which may be of other shapes, tracks and cards, are carried over: field by
 // field, each value as the new problem's family offers it, then to the nearest legal config.
 //
-//   for (const NearStart& start : near_starts(archive, space, key))
-//     strategy.suggest(start.config);
+//   for (const NearStart& start : near_starts(archive, problem, space, false))
+//     strategy.suggest(start.config);   // once the families' guesses are tried
 //
 //   distance 0.12   softmax of [512, 700]   cpu_rowwise chunk=64 …  →  the same here
 //

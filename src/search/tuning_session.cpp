@@ -163,7 +163,7 @@ Status TuningSession::prepare(const Budget& hard) {
   if (!task_.recorded) set_up_ = measurer_.ready().parts;
   stand_by();
   WARPLOOM_CHECK(start_writer());
-  suggest_near();
+  keep_near();
   std::vector<Candidate> banked;
   for (Remembered& one : remembered_) {
     const kernels::KernelConfig config = one.candidate.config;
@@ -194,16 +194,23 @@ nlohmann::json TuningSession::proposed_by(const Origins& origins) const {
   return out;
 }
 
-// The nearest first, but for what was judged here before.
-void TuningSession::suggest_near() {
-  std::vector<kernels::KernelConfig> near = archive_.near();
-  std::erase_if(near, [&](const kernels::KernelConfig& config) {
+// But for what was judged here before.
+void TuningSession::keep_near() {
+  near_ = archive_.near();
+  std::erase_if(near_, [&](const kernels::KernelConfig& config) {
     return std::ranges::any_of(remembered_, [&](const Remembered& one) {
       return one.same_program && one.candidate.config == config;
     });
   });
-  for (const kernels::KernelConfig& config : std::views::reverse(near))
+}
+
+// The nearest first. A family's own guess is better than what is carried over, where it has one
+// (bench/results/search_near.json): they come behind one of each.
+void TuningSession::suggest_near() {
+  if (near_.empty() || as_size(put_) <= task_.space.families.size()) return;
+  for (const kernels::KernelConfig& config : std::views::reverse(near_))
     strategy_->suggest(config);
+  near_.clear();
 }
 
 StrategyPtr TuningSession::made_strategy() const {
@@ -267,12 +274,14 @@ Status TuningSession::unless_late(const Status& done) {
 void TuningSession::put_ahead() {
   const auto ahead = static_cast<size_t>(threads_for(options_)) + 2;
   while (!exhausted_ && measurer_.pending() < ahead && put_ < most_candidates()) {
+    suggest_near();
     std::optional<Proposal> next = strategy_->ask();
     exhausted_ = !next;
     if (exhausted_) return;
     const bool is_fallback = is_fallback_put_ && next->config == fallback_->config;
     if (is_fallback) continue;  // its compiler has begun
     ++put_;
+    std::erase(near_, next->config);
     if (writer_ && next->action) writer_->offer(next->action->sentence);
     const std::string text = next->config.text();
     if (auto known = answered_.extract(text)) {

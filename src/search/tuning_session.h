@@ -134,6 +134,7 @@ class TuningSession {
   // Of the process that the best is judged whole in.
   verify::Setup fresh_setup(double ready_seconds) const;
   void stand_by();
+  void keep_near();
   void suggest_near();
   nlohmann::json proposed_by(const Origins& origins) const;
   void put_ahead();
@@ -181,6 +182,7 @@ class TuningSession {
   // By their configs' texts: what the search recorded before it was stopped.
   std::map<std::string, Candidate> answered_;
   std::vector<Remembered> remembered_;
+  std::vector<kernels::KernelConfig> near_;  // to be tried behind the first guesses
   std::optional<Fallback> fallback_;
   bool is_fallback_put_ = false;
   std::optional<kernels::KernelConfig> chosen_;  // over the winner, for a plan's sake

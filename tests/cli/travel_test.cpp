@@ -43,7 +43,7 @@ TEST_F(TravelCli, AForeignBestIsJudgedHereBeforeItCounts) {
   search("transpose(x[64,96])", "a.sqlite");
   ASSERT_EQ(exported().status, 0);
   ASSERT_EQ(shell("$W archive --archive b.sqlite --import found.wlx").status, 0);
-  search("transpose(x[64,96])", "b.sqlite", "--candidates 3");
+  search("transpose(x[64,96])", "b.sqlite", "--candidates 5");
   const Ran listed = shell("$W archive --archive b.sqlite --json");
   const std::string key = listed.out["problems"][0]["key"];
   const Ran problem = shell("$W archive --archive b.sqlite --json --problem " + key);

@@ -43,10 +43,14 @@ TEST_F(Why, SaysWhereAnEarlierProblemsBestBegan) {
   search("--strategy tree --policy analytic");
   const Ran ran = shell(
       "$W new 'matmul(x[56,96], w[96,64])' --out n.onnx > /dev/null && "
-      "$W optimize n.onnx --target cpu --budget 20s --archive a.sqlite --quiet --candidates 1 "
+      "$W optimize n.onnx --target cpu --budget 20s --archive a.sqlite --quiet --candidates 6 "
       "--strategy linear --out c --json");
   ASSERT_EQ(ran.status, 0) << ran.text << ran.err;
-  const Ran why = shell("$W why n.onnx --target cpu --archive a.sqlite --json");
+  const std::string key = ran.out["regions"][0]["key"];
+  const Ran listed = shell("$W archive --archive a.sqlite --json --problem " + key);
+  const std::string near = listed.out["runs"][0]["near"][0]["schedule"];
+  const Ran why =
+      shell("$W why n.onnx --target cpu --archive a.sqlite --json --schedule '" + near + "'");
   ASSERT_EQ(why.status, 0) << why.text << why.err;
   const json& began = why.out["regions"][0]["began"];
   ASSERT_TRUE(began.is_string());

@@ -279,14 +279,14 @@ class NearSearch : public Near {
   std::string best_;
 };
 
-TEST_F(NearSearch, BeginsWithTheBestOfTheNearestEarlierSearch) {
+TEST_F(NearSearch, TriesTheBestOfTheNearestEarlierSearchBehindTheFirstGuesses) {
   Options fresh = options();
   fresh.archive = folder_.path() / "fresh.sqlite";
   best_ = proposed(product(192, 192, 192), fresh).at(9);
   proposed(product(192, 192, 192), options());  // whose best it is
   const auto then = proposed(product(192, 192, 256), options());
   const auto place = std::ranges::find(then, best_) - then.begin();
-  EXPECT_LE(place, 1);
+  EXPECT_LE(place, 3);  // behind a guess of each of the two families
 }
 
 TEST_F(NearSearch, WithoutResumeNothingEarlierIsUsed) {

@@ -40,14 +40,19 @@ Curve curve_of(const Recording& recording, const ReplaySetup& setup) {
                                                               .actions = recording.actions,
                                                               .start = setup.start,
                                                               .unlikely = setup.unlikely});
-  for (const kernels::KernelConfig& config : std::views::reverse(setup.near))
-    strategy->suggest(config);
+  std::vector<kernels::KernelConfig> near = setup.near;
   const double best_of_all = recording.best_us();
   double best = 0;
   Curve out;
   while (out.share.size() < as_size(setup.most)) {
+    if (out.share.size() > recording.space.families.size()) {
+      for (const kernels::KernelConfig& config : std::views::reverse(near))
+        strategy->suggest(config);
+      near.clear();
+    }
     const std::optional<Proposal> next = strategy->ask();
     if (!next) break;
+    std::erase(near, next->config);
     const std::string text = next->config.text();
     const auto known = recording.verdicts.find(text);
     const bool is_known = known != recording.verdicts.end();

@@ -50,7 +50,7 @@ struct ReplaySetup {
   int most = 256;  // candidates
   Start start = Start::guessed;
   double unlikely = 0;                           // see StrategySetup
-  std::vector<kernels::KernelConfig> near = {};  // what is suggested, the nearest first
+  std::vector<kernels::KernelConfig> near = {};  // tried behind the first guesses
 };
 
 Curve curve_of(const Recording& recording, const ReplaySetup& setup);

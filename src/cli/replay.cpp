@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "base/error.h"
@@ -17,6 +18,7 @@
 #include "cli/command.h"
 #include "codegen/launch_list.h"
 #include "graph/parallel.h"
+#include "graph/track.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
 #include "kernels/family.h"

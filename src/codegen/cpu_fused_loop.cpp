@@ -9,10 +9,8 @@
 #include "codegen/cpu_fused_loop.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>

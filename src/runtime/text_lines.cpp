@@ -17,6 +17,7 @@
 #include "runtime/compiler_sandbox.h"
 #include "runtime/compilers.h"
 #include "runtime/foreign_text.h"
+#include "runtime/text_places.h"
 #include "runtime/units.h"
 
 namespace warploom::runtime {

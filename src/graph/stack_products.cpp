@@ -342,23 +342,27 @@ class Stacker {
   // A multiplication or division by a number that some of them have, the others by 1: it may stand
   // behind views and transposes, which it changes nothing of.
   bool take_scale(Stack& stack) {
-    std::vector<double> factors;
     std::vector<std::optional<int>> scales;
     std::optional<OpKind> op;
     for (const TensorId end : stack.ends) {
       scales.push_back(scale_behind(stack, end));
-      factors.push_back(1);
       if (!scales.back()) continue;
       const Node& node = graph_.nodes[as_size(*scales.back())];
       if (op.value_or(node.op) != node.op) return false;
       op = node.op;
-      factors.back() = *constant_scalar(graph_, node.inputs[factor_of(graph_, node)]);
     }
     if (!op) return false;
-    const Tensor& last = graph_.tensor(stack.ends[0]);
-    Shape shape(last.shape.size() + 1, 1);
-    shape[0] = write_.count;
-    const TensorId table = write_.constant(last.dtype, shape, factors, "scales");
+    const Tensor last = graph_.tensor(stack.ends[0]);
+    // Numbers that kernels hold in their text: of those that are data the model would have to know.
+    const TensorId one = write_.constant(last.dtype, {}, {1}, "one");
+    Ids factors;
+    for (const auto& scale : scales) {
+      factors.push_back(one);
+      if (!scale) continue;
+      const Node& node = graph_.nodes[as_size(*scale)];
+      factors.back() = node.inputs[factor_of(graph_, node)];
+    }
+    const TensorId table = write_.stacked(factors, last.shape.size());
     stack.all = write_.add(*op, {stack.all, table}, stack.ends[0], {});
     for (size_t i = 0; i < scales.size(); ++i) {
       if (!scales[i]) continue;

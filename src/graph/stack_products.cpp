@@ -182,6 +182,34 @@ std::map<Key, std::vector<int>> groups_of(const Graph& graph, const Readers& rea
   return groups;
 }
 
+// Products that are one from here on, and what of each has been taken so far.
+struct Stack {
+  std::vector<int> nodes;
+  Ids ends;      // the last tensor of each that is computed together
+  TensorId all;  // the same of all, one behind another
+  // Of scales that moved to before what shapes and turns: what they made, and what they read.
+  std::map<TensorId, TensorId> bypassed = {};
+  // Of transposes that most have and some turn further: what they read then, and how they turn
+  // it.
+  std::map<int, Node> turned = {};
+};
+
+// The rule of cost: whether all that reads a piece takes it from memory anyway.
+bool may_end(const Graph& graph, const Readers& read, const Stack& stack, TensorId end) {
+  if (read.is_output(end)) return false;
+  return std::ranges::all_of(read.of(end), [&](int n) {
+    const Node& node = graph.nodes[as_size(n)];
+    switch (class_of(node.op)) {
+      case OpClass::contraction:
+      case OpClass::convolution:
+      case OpClass::window: return true;
+      case OpClass::view:
+      case OpClass::movement: return may_end(graph, read, stack, node.outputs[0]);
+      default: return contains(stack.nodes, n) && may_end(graph, read, stack, node.outputs[0]);
+    }
+  });
+}
+
 class Stacker {
  public:
   explicit Stacker(Graph graph) : graph_(std::move(graph)), read_(graph_), write_(graph_) {}
@@ -190,6 +218,9 @@ class Stacker {
     for (const auto& [key, products] : groups_of(graph_, read_))
       stack(products);
     if (gone_.empty()) return std::move(graph_);
+    std::set<std::string> made;
+    for (const Node& node : write_.made)
+      made.insert(graph_.tensor(node.outputs[0]).name);
     Graph out = graph_;
     out.nodes = std::move(write_.made);
     for (size_t n = 0; n < graph_.nodes.size(); ++n)
@@ -197,22 +228,14 @@ class Stacker {
     for (Node& node : out.nodes)
       for (TensorId& id : node.inputs)
         if (const auto found = bypassed_.find(id); found != bypassed_.end()) id = found->second;
-    return infer(std::move(out));
+    WARPLOOM_TRY(out, infer(std::move(out)));
+    // What infer() knows of these would be data that the model does not have: they are computed.
+    for (Tensor& tensor : out.tensors)
+      if (made.contains(tensor.name)) tensor.constant.reset();
+    return out;
   }
 
  private:
-  // Products that are one from here on, and what of each has been taken so far.
-  struct Stack {
-    std::vector<int> nodes;
-    Ids ends;      // the last tensor of each that is computed together
-    TensorId all;  // the same of all, one behind another
-    // Of scales that moved to before what shapes and turns: what they made, and what they read.
-    std::map<TensorId, TensorId> bypassed = {};
-    // Of transposes that most have and some turn further: what they read then, and how they turn
-    // it.
-    std::map<int, Node> turned = {};
-  };
-
   // Tries it; leaves everything as it is where the rule of cost refuses it.
   void stack(const std::vector<int>& products) {
     const auto tensors = std::ssize(graph_.tensors);
@@ -230,7 +253,8 @@ class Stacker {
     const TensorId all = write_.stacked(weights, rank);
     stack.all = write_.add(OpKind::MatMul, {first.inputs[0], all}, stack.ends[0], {});
     while (take_scale(stack) || take_alike(stack)) {}
-    if (std::ranges::all_of(stack.ends, [&](TensorId end) { return may_end(stack, end); })) {
+    if (std::ranges::all_of(stack.ends,
+                            [&](TensorId end) { return may_end(graph_, read_, stack, end); })) {
       bypassed_.insert(stack.bypassed.begin(), stack.bypassed.end());
       for (auto& [n, node] : stack.turned)
         graph_.nodes[as_size(n)] = std::move(node);
@@ -342,23 +366,27 @@ class Stacker {
   // A multiplication or division by a number that some of them have, the others by 1: it may stand
   // behind views and transposes, which it changes nothing of.
   bool take_scale(Stack& stack) {
-    std::vector<double> factors;
     std::vector<std::optional<int>> scales;
     std::optional<OpKind> op;
     for (const TensorId end : stack.ends) {
       scales.push_back(scale_behind(stack, end));
-      factors.push_back(1);
       if (!scales.back()) continue;
       const Node& node = graph_.nodes[as_size(*scales.back())];
       if (op.value_or(node.op) != node.op) return false;
       op = node.op;
-      factors.back() = *constant_scalar(graph_, node.inputs[factor_of(graph_, node)]);
     }
     if (!op) return false;
-    const Tensor& last = graph_.tensor(stack.ends[0]);
-    Shape shape(last.shape.size() + 1, 1);
-    shape[0] = write_.count;
-    const TensorId table = write_.constant(last.dtype, shape, factors, "scales");
+    const Tensor last = graph_.tensor(stack.ends[0]);
+    // Numbers that kernels hold in their text: of those that are data the model would have to know.
+    const TensorId one = write_.constant(last.dtype, {}, {1}, "one");
+    Ids factors;
+    for (const auto& scale : scales) {
+      factors.push_back(one);
+      if (!scale) continue;
+      const Node& node = graph_.nodes[as_size(*scale)];
+      factors.back() = node.inputs[factor_of(graph_, node)];
+    }
+    const TensorId table = write_.stacked(factors, last.shape.size());
     stack.all = write_.add(*op, {stack.all, table}, stack.ends[0], {});
     for (size_t i = 0; i < scales.size(); ++i) {
       if (!scales[i]) continue;
@@ -387,22 +415,6 @@ class Stacker {
     const bool keeps = graph_.tensor(node.outputs[0]).shape == graph_.tensor(id).shape;
     const bool fits = node.inputs[1 - place] == id && is_number && keeps;
     return fits && is_float(factor.dtype) ? reader : std::nullopt;
-  }
-
-  // The rule of cost: whether all that reads a piece takes it from memory anyway.
-  bool may_end(const Stack& stack, TensorId end) const {
-    if (read_.is_output(end)) return false;
-    return std::ranges::all_of(read_.of(end), [&](int n) {
-      const Node& node = graph_.nodes[as_size(n)];
-      switch (class_of(node.op)) {
-        case OpClass::contraction:
-        case OpClass::convolution:
-        case OpClass::window: return true;
-        case OpClass::view:
-        case OpClass::movement: return may_end(stack, node.outputs[0]);
-        default: return contains(stack.nodes, n) && may_end(stack, node.outputs[0]);
-      }
-    });
   }
 
   // Each of them as the part of all that it is.

@@ -199,12 +199,21 @@ bool is_made_by_product(const Graph& graph, TensorId id) {
   }
 }
 
-// Constants that are joined: they are made once, and what reads them loads them as one tensor.
-bool joins_constants(const Graph& graph, const Groups& groups, int root) {
-  const Node& node = groups.node(root);
-  const auto is_constant = [&](TensorId id) { return graph.tensor(id).constant.has_value(); };
-  return node.op == OpKind::Concat &&
-         std::ranges::all_of(inputs_of(graph, groups.nodes_of(root)), is_constant);
+// The nodes that join what constants alone make: their result is made once, and who reads it loads
+// it as one tensor.
+Nodes joins_of_constants(const Graph& graph) {
+  std::set<TensorId> known = {graph::kAbsent};
+  for (size_t t = 0; t < graph.tensors.size(); ++t)
+    if (graph.tensors[t].constant) known.insert(static_cast<TensorId>(t));
+  Nodes joins;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    if (!std::ranges::all_of(node.inputs, [&](TensorId id) { return known.contains(id); }))
+      continue;
+    known.insert(node.outputs[0]);
+    if (node.op == OpKind::Concat) joins.insert(as_int(n));
+  }
+  return joins;
 }
 
 // The next of those to be looked at again behind `last`, which then is not.
@@ -226,7 +235,8 @@ class Fuser {
         limits_(limits),
         constants_(constants),
         groups_(graph),
-        legality_(graph, rank, limits, loop_work) {
+        legality_(graph, rank, limits, loop_work),
+        joins_(joins_of_constants(graph)) {
     for (size_t t = 0; t < graph.tensors.size(); ++t)
       ids_.emplace(graph.tensors[t].name, static_cast<TensorId>(t));
     find_places(constants);
@@ -261,7 +271,7 @@ class Fuser {
   bool take(const Nodes& from, const Nodes& takers) {
     const auto allowed = [&](int taker) { return legality_.allows(groups_, from, taker); };
     const auto stays = [&](int root) { return stays_alone(root); };
-    const auto joins = [&](int root) { return joins_constants(graph_, groups_, root); };
+    const auto joins = [&](int root) { return joins_.contains(root); };
     if (takers.empty() || std::ranges::any_of(takers, stays)) return false;
     if (std::ranges::any_of(from, joins)) return false;
     if (!std::ranges::all_of(takers, allowed)) return false;
@@ -462,6 +472,7 @@ class Fuser {
 
   std::array<Nodes, 3> open_;
   std::set<int> rows_;  // those whose inputs may be made in their place
+  Nodes joins_;         // those that join constants
 };
 }  // namespace
 

@@ -32,10 +32,6 @@ Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities) {
   WARPLOOM_TRY(Graph graph, graph::merge_common(std::move(given)));
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
   WARPLOOM_TRY(graph, graph::merge_common(std::move(graph)));
-  // Families of sm_80 take a product's second axis of columns for a convolution's pixels.
-  if (!capabilities.gpu || capabilities.has_wgmma) {
-    WARPLOOM_TRY(graph, graph::stack_products(std::move(graph)));
-  }
   if (capabilities.gpu) {
     WARPLOOM_TRY(graph, graph::pad_rows_to_sectors(std::move(graph)));
   }
@@ -44,8 +40,13 @@ Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities) {
     return std::ranges::any_of(tensor.shape,
                                [](int64_t size) { return size > loopnest::kLongestAxis; });
   };
-  if (capabilities.gpu && std::ranges::none_of(graph.tensors, is_long)) return graph;
-  return graph::split_scans(std::move(graph), capabilities.num_sms);
+  if (!capabilities.gpu || std::ranges::any_of(graph.tensors, is_long)) {
+    WARPLOOM_TRY(graph, graph::split_scans(std::move(graph), capabilities.num_sms));
+  }
+  // Last: what passes fold would be data that the model does not know. Families of sm_80 take a
+  // product's second axis of columns for a convolution's pixels.
+  if (capabilities.gpu && !capabilities.has_wgmma) return graph;
+  return graph::stack_products(std::move(graph));
 }
 
 namespace {

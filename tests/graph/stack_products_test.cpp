@@ -121,6 +121,15 @@ TEST(StackProducts, WhatIsTurnedAnotherWayIsTurnedBehindIt) {
   EXPECT_EQ(count(made, OpKind::Transpose), 2);
 }
 
+// Bundles and judges find what kernels load by its name in the model.
+TEST(StackProducts, NoConstantIsDataThatTheModelLacks) {
+  const Graph given = attention({.scaled = OpKind::Div, .turned = true});
+  for (const Tensor& tensor : stacked(given).tensors) {
+    if (!tensor.constant || !is_float(tensor.dtype) || element_count(tensor.shape) == 1) continue;
+    EXPECT_TRUE(given.tensor_named(tensor.name)) << tensor.name;
+  }
+}
+
 // The product would have computed it on the way.
 TEST(StackProducts, AnActivationBehindOneKeepsThemApart) {
   EXPECT_EQ(count(stacked(attention({.behind = OpKind::Tanh})), OpKind::MatMul), 5);

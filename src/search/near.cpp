@@ -99,17 +99,26 @@ std::vector<NearStart> starts_from(std::span<const NearProblem> problems,
   return out;
 }
 
-Result<std::vector<NearStart>> near_starts(archive::Archive& from, const archive::Problem& problem,
-                                           const SearchSpace& space, bool is_known) {
+namespace {
+// Those that may be near: of other archives, and where nothing is known of the problem itself, of
+// this one.
+Result<std::vector<NearProblem>> problems_near(archive::Archive& from,
+                                               const archive::Problem& problem, bool is_known) {
   std::vector<NearProblem> found;
   WARPLOOM_TRY(const auto foreign, from.foreign_problems());
   for (const auto& [file, one] : foreign)
     if (!is_known || one.key == problem.key) found.push_back({one, file});
-  if (!is_known) {
-    WARPLOOM_TRY(const auto own, from.problems());
-    for (const archive::Problem& one : own)
-      if (one.key != problem.key) found.push_back({one});
-  }
+  if (is_known) return found;
+  WARPLOOM_TRY(const auto own, from.problems());
+  for (const archive::Problem& one : own)
+    if (one.key != problem.key) found.push_back({one});
+  return found;
+}
+}  // namespace
+
+Result<std::vector<NearStart>> near_starts(archive::Archive& from, const archive::Problem& problem,
+                                           const SearchSpace& space, bool is_known) {
+  WARPLOOM_TRY(std::vector<NearProblem> found, problems_near(from, problem, is_known));
   // Only of the nearest candidates are read: an archive may hold a hundred thousand.
   std::ranges::stable_sort(
       found, {}, [&](const NearProblem& one) { return distance_between(problem, one.problem); });

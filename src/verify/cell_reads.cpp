@@ -1,14 +1,12 @@
 // A round of which is looked at what the candidate reads (read_watch.h).
 #include <signal.h>
-#include <sys/types.h>
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <ratio>
 #include <stop_token>
 #include <thread>
 #include <utility>

@@ -10,6 +10,7 @@
 #include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
+#include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/ranges.h"

@@ -1,5 +1,6 @@
 #include "verify/disassembler.h"
 #include <Zycore/Status.h>
+#include <Zycore/Types.h>
 #include <Zydis/Decoder.h>
 #include <Zydis/DecoderTypes.h>
 #include <Zydis/Mnemonic.h>

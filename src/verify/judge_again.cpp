@@ -15,6 +15,8 @@
 #include <vector>
 #include "base/error.h"
 #include "base/random.h"
+#include "codegen/launch_list.h"
+#include "runtime/executor.h"
 #include "verify/evaluator.h"
 #include "verify/judge.h"
 #include "verify/oracle.h"

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <string_view>
+#include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "verify/disassembler.h"

@@ -1,7 +1,6 @@
 #include "verify/read_watch.h"
 #include <Zydis/DecoderTypes.h>
 #include <Zydis/MetaInfo.h>
-#include <Zydis/Mnemonic.h>
 #include <Zydis/SharedTypes.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -16,7 +15,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-#include "base/casts.h"
 #include "verify/cell_code.h"
 #include "verify/cell_image.h"
 #include "verify/disassembler.h"

@@ -28,10 +28,8 @@
 #include "cpu/pool.h"
 #include "runtime/executor.h"
 #include "runtime/noise.h"
-#include "verify/bytes.h"
 #include "verify/cell.h"
 #include "verify/cell_code.h"
-#include "verify/cores.h"
 #include "verify/shared_memory.h"
 
 namespace warploom::verify {

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "runtime/executor.h"
 #include "verify/bytes.h"

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "codegen/launch_list.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
+#include "verify/setup.h"
 #include "verify/truth_work.h"
 
 namespace warploom::verify {

@@ -14,7 +14,6 @@
 #include "kernels/family.h"
 #include "search/policy/outcomes.h"
 #include "search/problem_record.h"
-#include "target/capabilities.h"
 
 namespace warploom::search {
 namespace {

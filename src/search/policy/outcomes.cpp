@@ -1,6 +1,5 @@
 #include "search/policy/outcomes.h"
 #include <fmt/format.h>
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

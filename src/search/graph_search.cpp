@@ -43,8 +43,10 @@ namespace warploom::search {
 namespace {
 constexpr double kPlanningShare = 0.3;
 // Of the budget at most, for what comes behind the search; and all of it together. A bundle that
-// takes longer to build is written and not built: candidates are worth more.
-constexpr double kDeliveryShare = 0.15;
+// takes longer to build is written and not built: on a GPU, whose compiler takes its time,
+// candidates are worth more.
+constexpr double kDeliveryShare = 0.3;
+constexpr double kDeliveryShareOfGpu = 0.15;
 constexpr double kLeastDelivery = 0.3;  // seconds, for writing a bundle
 constexpr double kWholeShare = 0.2;
 constexpr double kFinalsShare = 0.15;
@@ -431,8 +433,9 @@ double GraphSearch::delivery_seconds() const {
 // A bundle whose building would not end is written and not built: the search has the time.
 double GraphSearch::delivery_reserve() const {
   const double wanted = delivery_seconds();
-  const bool fits = wanted <= kDeliveryShare * options_.budget_seconds;
-  return fits ? wanted : std::min(kLeastDelivery, kDeliveryShare * options_.budget_seconds);
+  const double share = evaluators_ ? kDeliveryShareOfGpu : kDeliveryShare;
+  const bool fits = wanted <= share * options_.budget_seconds;
+  return fits ? wanted : std::min(kLeastDelivery, share * options_.budget_seconds);
 }
 
 // For the judgement of the plan, in a process that is still to start.

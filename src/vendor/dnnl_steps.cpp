@@ -228,9 +228,6 @@ Status DnnlLibrary::make(const Reduction& call, const Step& step, Program& progr
   WARPLOOM_CHECK(take(making, kArgSrc, call.src, false, program));
   WARPLOOM_CHECK(take(making, kArgDst, call.dst, false, program));
   const ReduceCode& code = kReduceCodes[as_size(call.how)];
-  // Version 2.6 makes infinity of the norm of forty numbers of bf16.
-  const bool is_norm = code.p > 0;
-  if (is_norm && bits_of(call.src.dtype) < 32) return refused("a norm of 16-bit numbers");
   if (d_.reduction(&making.operation, code.algorithm, &making.operands[0].held.desc,
                    &making.operands[1].held.desc, code.p, 0) != 0)
     return refused("the reduction");

@@ -68,6 +68,7 @@ TEST(References, OfRandomGraphsAgreeWithFp64) {
   int graphs = 0;
   int made = 0;
   int libraries = 0;
+  int refused = 0;
   for (uint64_t seed = 1; graphs < graphs_asked() && seed < 2000; ++seed) {
     const GraphCase c = make_graph_case(seed);
     if (!is_sound(c)) continue;
@@ -85,6 +86,10 @@ TEST(References, OfRandomGraphsAgreeWithFp64) {
       const auto result = ran(*device, c, *reference);
       ASSERT_TRUE(result) << "seed " << seed << ", " << reference->name << "\n"
                           << describe(result.error());
+      // oneDNN 2.6 makes infinities of some bf16 tensors; the judge takes no such reference.
+      const bool is_refused = !candidate.plain && std::isinf(result->error);
+      refused += is_refused;
+      if (is_refused) continue;
       EXPECT_LT(result->error, bound) << "seed " << seed << ", " << reference->name << "\n"
                                       << graph::to_text(c.graph);
       made += candidate.plain;
@@ -93,6 +98,7 @@ TEST(References, OfRandomGraphsAgreeWithFp64) {
   }
   printf("%d graphs: %d plain references, %d by libraries\n", graphs, made, libraries);
   EXPECT_GT(10 * made, 9 * graphs);
+  EXPECT_LE(10 * refused, libraries);
 }
 }  // namespace
 }  // namespace warploom::fuzz

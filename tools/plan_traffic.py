@@ -38,7 +38,7 @@ def moved(graph):
 def is_called(region):
     """Whether a call computes it: it is no other tensor's memory, and reads what calls give."""
     inputs = region["graph"].count("\n  input ")
-    return not region["lies_in"] and (inputs == 0 or len(region["constants"]) < inputs)
+    return not region["lies_in"] and len(region["constants"]) < inputs
 
 
 def show(warploom, target, model):

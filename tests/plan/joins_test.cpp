@@ -137,6 +137,16 @@ TEST(Joins, AnOperandOfAProductIsNotStoredByIt) {
   EXPECT_EQ(stored(planned(*b.finish())), (Counts{1, 1}));
 }
 
+// In one nest the exponential would be computed at both of its places.
+TEST(Joins, WhatIsReadAtAnotherPlaceIsNotComputedAgain) {
+  graph::Builder b("turned");
+  const TensorId x = b.add(OpKind::Exp, {b.input("x", Dtype::f32, {64, 64})});
+  b.output(x);
+  const TensorId turned = b.add(OpKind::Transpose, {x}, {{"perm", std::vector<int64_t>{1, 0}}});
+  b.output(b.add(OpKind::Add, {turned, b.input("r", Dtype::f32, {64, 64})}));
+  EXPECT_EQ(stored(planned(*b.finish())), (Counts{1, 1}));
+}
+
 // y reads what a product makes of h: it cannot be computed with h.
 TEST(Joins, WhatDependsOnAnotherRegionBetweenStaysApart) {
   graph::Builder b("between");

@@ -1,7 +1,6 @@
 // Regions that store several tensors, by every family that covers them: each result as the
 // interpreter computes it agrees with FP64.
 #include <gtest/gtest.h>
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,10 +18,10 @@
 #include "graph/track.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
+#include "loopnest/loop_nest.h"
 #include "support/problems.h"
 #include "target/capabilities.h"
 #include "tile/interpret.h"
-#include "tile/program.h"
 #include "trials.h"
 
 namespace warploom::kernels {

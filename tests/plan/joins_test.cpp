@@ -1,6 +1,5 @@
 // Regions that store several tensors: what fusion joins, and what it leaves apart.
 #include <gtest/gtest.h>
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>

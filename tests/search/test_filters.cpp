@@ -1,6 +1,5 @@
 // What a policy promises little of is taken last, and what is near is taken first.
 #include <gtest/gtest.h>
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 #include "../graph/builder.h"
 #include "archive/archive.h"
@@ -23,7 +25,6 @@
 #include "kernels/family.h"
 #include "kernels/space_walk.h"
 #include "recorded.h"
-#include "search/action/actions_of.h"
 #include "search/near.h"
 #include "search/options.h"
 #include "search/policy/archive_outcomes.h"
@@ -31,6 +32,7 @@
 #include "search/policy/recorded_tree.h"
 #include "search/problem_record.h"
 #include "search/search_space.h"
+#include "search/strategy/strategy.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
 #include "target/capabilities.h"

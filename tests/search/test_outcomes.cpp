@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/gzip.h"
 #include "graph/track.h"
+#include "kernels/family.h"
 #include "recorded.h"
 #include "search/action/action.h"
 #include "search/policy/outcomes.h"

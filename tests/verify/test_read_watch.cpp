@@ -1,6 +1,7 @@
 // What is seen of a candidate's reads: what is its own, what is not, and by which instructions.
 #include <gtest/gtest.h>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>

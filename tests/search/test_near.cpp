@@ -252,7 +252,7 @@ TEST_F(Near, AGraphWhoseShapesDoNotFollowIsNone) {
 // What a search of recorded verdicts proposes, in its order.
 class NearSearch : public Near {
  protected:
-  std::vector<std::string> proposed(graph::Graph graph, const Options& options) {
+  std::vector<std::string> proposed(const graph::Graph& graph, const Options& options) {
     Task task = make_task({graph, Track::fp32}, *target::capabilities_of("cpu"), 1);
     task.space = search_space_of({graph, Track::fp32}, *target::capabilities_of("cpu"));
     std::vector<std::string> out;

@@ -96,7 +96,7 @@ FUNCTION Pair pointwise_pair(const PointwiseTask& task, Word i, bool any) {
   return last;
 }
 
-// Floats without powers, which is most steps: a compiler reads it in a third of the time.
+// Floats without powers, which is most steps: a compiler takes far less time over these.
 KERNEL(truth_pointwise, PointwiseTask) {
   for (Word i = first_item(); i < task.box.count; i += next_item()) {
     const Pair made = pointwise_pair(task, i, false);

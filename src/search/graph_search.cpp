@@ -7,13 +7,11 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "base/error.h"
-#include "base/value_op.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/parallel.h"
@@ -91,12 +89,10 @@ Result<Outcome> GraphSearch::run(const graph::Graph& given) {
                plan::regions_of(graph_, options_.track, capabilities, limits, options_.constants));
   whole_ = make_task({primitive, options_.track}, capabilities, options_.seed, options_.constants);
   WARPLOOM_CHECK(make_searches(given, capabilities, limits));
-  if (capabilities.gpu) {
-    join_operations();
+  if (capabilities.gpu)
     compile_truth(capabilities);
-  } else {
+  else
     evaluators_.reset();
-  }
   is_trivial_ = partition_.trivial(graph_);
   if (!is_trivial_) {
     whole_.setup.reference = whole_reference(given, primitive);
@@ -147,27 +143,26 @@ Status GraphSearch::make_searches(const graph::Graph& given,
   return ok();
 }
 
-// Truth's kernels are compiled once for all regions and the whole.
-void GraphSearch::join_operations() {
+// Truth's kernels are compiled once for all regions and the whole: by this process, while the
+// others open the GPU.
+void GraphSearch::compile_truth(const target::Capabilities& capabilities) {
   std::vector<verify::Setup*> setups = {&whole_.setup};
   for (const auto& one : searches_)
     setups.push_back(&one->task.setup);
-  std::set<ValueOp> all;
-  for (const verify::Setup* setup : setups)
-    if (const auto work = verify::truth_work_of(setup->graph))
-      all.insert(work->operations.begin(), work->operations.end());
+  verify::TruthWork all;
+  for (const verify::Setup* setup : setups) {
+    const auto work = verify::truth_work_of(setup->graph);
+    if (!work) continue;
+    all.operations.insert(work->operations.begin(), work->operations.end());
+    all.kernels.insert(work->kernels.begin(), work->kernels.end());
+  }
   for (verify::Setup* setup : setups)
-    setup->operations = all;
-}
-
-// By this process, while the others open the GPU: else each of them would compile them.
-void GraphSearch::compile_truth(const target::Capabilities& capabilities) {
-  std::vector<verify::Setup> setups = {whole_.setup};
-  for (const auto& one : searches_)
-    setups.push_back(one->task.setup);
-  truth_kernels_ = std::async(std::launch::async, [setups = std::move(setups), capabilities] {
-    verify::compile_truth_kernels(setups, capabilities.arch, capabilities.num_sms);
-  });
+    setup->operations = all.operations;
+  const int num_sms = capabilities.num_sms;
+  truth_kernels_ =
+      std::async(std::launch::async, [all = std::move(all), arch = capabilities.arch, num_sms] {
+        verify::compile_truth_kernels(all, arch, num_sms);
+      });
 }
 
 // The heaviest first.

@@ -61,7 +61,6 @@ class GraphSearch {
   void say(const char* phase) const;
   Status make_searches(const graph::Graph& given, const target::Capabilities& capabilities,
                        const plan::Limits& limits);
-  void join_operations();
   void compile_truth(const target::Capabilities& capabilities);
 
   verify::EvaluatorPool* evaluators() { return evaluators_ ? &*evaluators_ : nullptr; }

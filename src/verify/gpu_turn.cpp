@@ -11,7 +11,8 @@
 #include "base/hash.h"
 
 namespace warploom::verify {
-GpuTurn::GpuTurn(const std::string& place) {
+GpuTurn::GpuTurn(const std::string& place, std::chrono::milliseconds patience)
+    : patience_(patience) {
   if (place.empty()) return;
   const std::filesystem::path folder = cache_folder() / "turns";
   std::error_code failed;
@@ -27,7 +28,7 @@ GpuTurn::~GpuTurn() {
 GpuTurn* GpuTurn::take(bool alone) {
   if (file_ < 0 || held_) return nullptr;
   const int wanted = (alone ? LOCK_EX : LOCK_SH) | LOCK_NB;
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto until = std::chrono::steady_clock::now() + patience_;
   while (::flock(file_, wanted) != 0 && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   held_ = true;

@@ -41,8 +41,8 @@ class GpuTurn {
     GpuTurn* turn_;  // null: another Held round it leaves the turn
   };
 
-  // `place`: of the GPU; empty: nobody waits for anybody.
-  explicit GpuTurn(const std::string& place = "");
+  // `place`: of the GPU; empty: nobody waits for anybody. `patience`: how long this one waits.
+  explicit GpuTurn(const std::string& place = "", std::chrono::milliseconds patience = kPatience);
   ~GpuTurn();
   GpuTurn(const GpuTurn&) = delete;
   GpuTurn& operator=(const GpuTurn&) = delete;
@@ -55,6 +55,7 @@ class GpuTurn {
   GpuTurn* take(bool alone);
   void leave();
 
+  std::chrono::milliseconds patience_;
   int file_ = -1;
   bool held_ = false;
 };

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <iterator>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,7 +15,6 @@
 #include "codegen/launch_list.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
-#include "verify/setup.h"
 #include "verify/truth_work.h"
 
 namespace warploom::verify {
@@ -177,17 +175,9 @@ LaunchList only(LaunchList list, const std::set<std::string>& kernels) {
 }
 }  // namespace
 
-void compile_truth_kernels(std::span<const Setup> setups, const std::string& arch, int num_sms) {
-  TruthWork all;
-  for (const Setup& setup : setups) {
-    const Result<TruthWork> work = truth_work_of(setup.graph);
-    if (!work) continue;
-    all.kernels.insert(work->kernels.begin(), work->kernels.end());
-    all.operations.insert(work->operations.begin(), work->operations.end());
-    all.operations.insert(setup.operations.begin(), setup.operations.end());
-  }
-  const LaunchList list = truth_list(Engine::cuda, arch, kBlocksEach * num_sms, all.operations);
-  (void)compiled(only(list, all.kernels));
+void compile_truth_kernels(const TruthWork& work, const std::string& arch, int num_sms) {
+  const LaunchList list = truth_list(Engine::cuda, arch, kBlocksEach * num_sms, work.operations);
+  (void)compiled(only(list, work.kernels));
 }
 
 Status TruthKernels::compile(const std::set<std::string>& kernels) {

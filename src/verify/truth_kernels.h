@@ -13,12 +13,10 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
 #include "base/value_op.h"
 #include "codegen/launch_list.h"
 #include "runtime/executor.h"
-#include "verify/setup.h"
 #include "verify/truth_work.h"
 
 namespace warploom::verify {
@@ -56,10 +54,9 @@ class TruthKernels {
   int64_t blocks_ = 0;
 };
 
-// What these problems' truth needs, into the cache: for a GPU of that architecture with so many
-// multiprocessors, which another process opens meanwhile. What cannot be compiled here says so
-// there.
-void compile_truth_kernels(std::span<const Setup> setups, const std::string& arch, int num_sms);
+// The work's kernels, into the cache: for a GPU of that architecture with so many multiprocessors,
+// which another process opens meanwhile. What cannot be compiled here says so there.
+void compile_truth_kernels(const TruthWork& work, const std::string& arch, int num_sms);
 
 // All kernels for an engine, of so many blocks each.
 LaunchList truth_list(Engine engine, const std::string& arch, int64_t blocks,

@@ -219,6 +219,23 @@ TEST(Strategies, WhatIsSuggestedComesFirstAndWhatIsSkippedNever) {
   }
 }
 
+// An earlier search's best is known, and judged again first: else a search of what is all known
+// would end with nothing.
+TEST(Strategies, WhatAnEarlierSearchFoundBestIsProposedAgain) {
+  const kernels::KernelConfig best = recording().verdicts.begin()->second.config;
+  for (const Strategy strategy : kAll) {
+    const StrategyPtr one = fresh(strategy);
+    for (const auto& [text, judged] : recording().verdicts) {
+      one->skip(judged.config);
+      if (judged.accepted) one->tell(judged);
+    }
+    one->suggest(best);
+    const auto first = one->ask();
+    ASSERT_TRUE(first) << name_of(strategy);
+    EXPECT_EQ(first->config, best) << name_of(strategy);
+  }
+}
+
 TEST(Strategies, TheTreeDoesNotGoOnFromWhatWasRefused) {
   const StrategyPtr tree = fresh(Strategy::tree);
   std::set<std::string> refused;

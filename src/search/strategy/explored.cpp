@@ -88,6 +88,7 @@ Node& Explored::node_of(const KernelConfig& config) {
 
 Proposal Explored::proposal(Node& node, std::vector<std::string> parents, std::string source) {
   ++out_;
+  node.out = true;
   if (parents.empty() && node.parent != nullptr) parents = {node.parent->config.text()};
   return {.config = node.config,
           .source = std::move(source),
@@ -97,8 +98,10 @@ Proposal Explored::proposal(Node& node, std::vector<std::string> parents, std::s
 }
 
 std::optional<Proposal> Explored::start(const KernelConfig& config) {
-  if (knows(config)) return std::nullopt;
+  const bool is_suggested = suggested_.erase(config.text()) > 0;
+  if (knows(config) && !is_suggested) return std::nullopt;
   Node& node = node_of(config);
+  if (node.out) return std::nullopt;
   node.round = round_;
   return proposal(node, {});
 }
@@ -184,7 +187,7 @@ size_t Explored::draw(const std::vector<Choice>& choices, Random& random) {
 
 const Node* Explored::tell(const Judged& judged) {
   Node& node = node_of(judged.config);
-  if (!node.judged && out_ > 0) --out_;
+  if (std::exchange(node.out, false)) --out_;
   node.judged = true;
   node.accepted = judged.accepted;
   node.us = judged.accepted ? judged.us : 0;

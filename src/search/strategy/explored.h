@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 #include "base/random.h"
@@ -30,6 +31,7 @@ struct Node {
   const Node* parent = nullptr;  // null: a start
   std::optional<Action> action;  // from the parent
   int round = 0;                 // of the search; 0: a start
+  bool out = false;              // proposed, and not told of
   bool judged = false;
   bool accepted = false;
   double us = 0;  // 0: not accepted
@@ -50,13 +52,17 @@ class Explored {
   // one that is drawn. What is suggested comes before them.
   void queue_starts();
 
-  void suggest(const kernels::KernelConfig& config) { starts_.push_front(config); }
+  // Proposed even where the config is known from an earlier search: it is to be judged again.
+  void suggest(const kernels::KernelConfig& config) {
+    suggested_.insert(config.text());
+    starts_.push_front(config);
+  }
 
   // The next of them, as it is, or as a proposal; nothing where none is left.
   std::optional<kernels::KernelConfig> take_start();
   std::optional<Proposal> next_start();
 
-  // A proposal without a parent; nothing where the config is known.
+  // A proposal without a parent; nothing where the config is known and was not suggested.
   std::optional<Proposal> start(const kernels::KernelConfig& config);
 
   // What the coder makes of an action; nothing where that is known, or cannot be made.
@@ -109,6 +115,7 @@ class Explored {
   RegionFacts facts_;
   std::map<std::string, std::unique_ptr<Node>> nodes_;  // by the configs' texts
   std::deque<kernels::KernelConfig> starts_;
+  std::set<std::string> suggested_;  // and not proposed yet
   const Node* best_ = nullptr;
   size_t out_ = 0;
   int round_ = 0;

@@ -39,7 +39,8 @@ void TreeStrategy::visit(Branch* branch) {
 
 std::optional<Proposal> TreeStrategy::add_start(const KernelConfig& config) {
   std::optional<Proposal> next = seen_.start(config);
-  if (next) add_child(root_, config, 1);
+  const bool is_new = next && !branches_.contains(config.text());
+  if (is_new) add_child(root_, config, 1);
   return next;
 }
 

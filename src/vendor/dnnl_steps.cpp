@@ -36,6 +36,18 @@ constexpr std::array kReduceCodes = {
     ReduceCode{0x2fff4, 0}, ReduceCode{0x2fff6, 0}, ReduceCode{0x2fff2, 0}, ReduceCode{0x2fff3, 0},
     ReduceCode{0x2fff5, 0}, ReduceCode{0x2fffa, 1}, ReduceCode{0x2fff8, 2}, ReduceCode{0x2fffa, 2}};
 
+constexpr size_t kRowRank = 2;
+
+Elementwise as_row(const Elementwise& vector) {
+  return {of_rank(vector.src, kRowRank), of_rank(vector.dst, kRowRank)};
+}
+
+Step as_row(Step step) {
+  for (After& each : step.after)
+    if (each.other) each.other = of_rank(*each.other, kRowRank);
+  return step;
+}
+
 Shape less_one(Shape dilations) {
   for (int64_t& each : dilations)
     --each;
@@ -258,6 +270,9 @@ Status DnnlLibrary::make(const Copy& call, const Step& step, Program& program) {
 // The first operation as a primitive, the others as its post-operations.
 Status DnnlLibrary::make(const Elementwise& call, const Step& step, Program& program) {
   if (step.after.empty()) return make(Copy{call.src, call.dst}, {{}, {}}, program);
+  // oneDNN 2.6 writes nothing where one axis has a function with post-operations: its plain code
+  // counts channels by a second axis. So a vector is a row.
+  if (call.dst.shape.size() < kRowRank) return make(as_row(call), as_row(step), program);
   const std::vector<After> others(step.after.begin() + 1, step.after.end());
   Making making{.after = others};
   const After& first = step.after[0];

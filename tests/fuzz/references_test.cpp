@@ -28,12 +28,9 @@ int graphs_asked() {
   return text ? std::atoi(text) : 24;
 }
 
-struct Ran {
-  double error = 0;
-  bool finite = true;
-};
-
-Result<Ran> ran(runtime::Executor& device, const GraphCase& c, const runtime::Runnable& reference) {
+// The worst output's relative error.
+Result<double> ran(runtime::Executor& device, const GraphCase& c,
+                   const runtime::Runnable& reference) {
   runtime::Bindings buffers;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     runtime::Buffer& buffer = buffers[c.graph.tensor(c.graph.inputs[i]).name];
@@ -47,7 +44,7 @@ Result<Ran> ran(runtime::Executor& device, const GraphCase& c, const runtime::Ru
   WARPLOOM_TRY(const runtime::Call call, reference.bind(buffers));
   WARPLOOM_CHECK(call());
   WARPLOOM_TRY(const auto truth, graph::evaluate(c.graph, bytes_of(c)));
-  Ran out;
+  double worst = 0;
   for (size_t o = 0; o < truth.size(); ++o) {
     const graph::Tensor& tensor = c.graph.tensor(c.graph.outputs[o]);
     double error = 0;
@@ -57,9 +54,11 @@ Result<Ran> ran(runtime::Executor& device, const GraphCase& c, const runtime::Ru
       error += (got - truth[o][i]) * (got - truth[o][i]);
       norm += truth[o][i] * truth[o][i];
     }
-    out.error = std::max(out.error, std::sqrt(error / std::max(norm, 1e-30)));
+    const double relative = std::sqrt(error / std::max(norm, 1e-30));
+    // max() would lose what is no number.
+    worst = std::isnan(relative) ? HUGE_VAL : std::max(worst, relative);
   }
-  return out;
+  return worst;
 }
 
 TEST(References, OfRandomGraphsAgreeWithFp64) {
@@ -68,7 +67,6 @@ TEST(References, OfRandomGraphsAgreeWithFp64) {
   int graphs = 0;
   int made = 0;
   int libraries = 0;
-  int refused = 0;
   for (uint64_t seed = 1; graphs < graphs_asked() && seed < 2000; ++seed) {
     const GraphCase c = make_graph_case(seed);
     if (!is_sound(c)) continue;
@@ -86,19 +84,14 @@ TEST(References, OfRandomGraphsAgreeWithFp64) {
       const auto result = ran(*device, c, *reference);
       ASSERT_TRUE(result) << "seed " << seed << ", " << reference->name << "\n"
                           << describe(result.error());
-      // oneDNN 2.6 makes infinities of some bf16 tensors; the judge takes no such reference.
-      const bool is_refused = !candidate.plain && std::isinf(result->error);
-      refused += is_refused;
-      if (is_refused) continue;
-      EXPECT_LT(result->error, bound) << "seed " << seed << ", " << reference->name << "\n"
-                                      << graph::to_text(c.graph);
+      EXPECT_LT(*result, bound) << "seed " << seed << ", " << reference->name << "\n"
+                                << graph::to_text(c.graph);
       made += candidate.plain;
       libraries += !candidate.plain;
     }
   }
   printf("%d graphs: %d plain references, %d by libraries\n", graphs, made, libraries);
   EXPECT_GT(10 * made, 9 * graphs);
-  EXPECT_LE(10 * refused, libraries);
 }
 }  // namespace
 }  // namespace warploom::fuzz

@@ -353,6 +353,8 @@ std::vector<Case> elementwise() {
       {"softplus", "softplus",
        [](Builder& b) { return b.add(OpKind::Softplus, {x_of(b, {6, 50})}); }},
       {"elu", "elu", [](Builder& b) { return b.add(OpKind::Elu, {x_of(b, {6, 50})}); }},
+      {"selu_of_a_vector", "elu + linear",
+       [](Builder& b) { return b.add(OpKind::Selu, {x_of(b, {40}, Dtype::bf16)}); }},
       {"exp", "exp", [](Builder& b) { return b.add(OpKind::Exp, {x_of(b, {6, 50})}); }},
       {"concat", "copy ×2",
        [](Builder& b) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 #include <functional>
+#include <limits>
 #include <optional>
 #include "../graph/builder.h"
 #include "base/random.h"
@@ -63,7 +64,7 @@ inline runtime::Bindings buffers_of(runtime::Executor& device, const graph::Grap
 }
 
 // What a reference computed of an output, against its truth; where that is no number, or the same
-// infinity, nothing counts.
+// infinity, nothing counts. Infinite where a number was to be, and none is.
 inline double frobenius_error(const std::vector<std::byte>& found, Dtype dtype,
                               const std::vector<double>& truth) {
   double error = 0;
@@ -72,6 +73,7 @@ inline double frobenius_error(const std::vector<std::byte>& found, Dtype dtype,
     const double expected = truth[i];
     const double got = load_as_double(dtype, found.data(), i);
     if (!std::isfinite(expected) && (got == expected || std::isnan(expected))) continue;
+    if (std::isnan(got)) return std::numeric_limits<double>::infinity();
     error += (got - expected) * (got - expected);
     norm += expected * expected;
   }

@@ -29,6 +29,8 @@ TEST_P(CpuReferences, EveryCandidateAgreesWithFp64) {
   const graph::Graph graph = graph_of(GetParam());
   const VendorProblem problem = match(graph, Track::fp32);
   EXPECT_EQ(words_of(problem.steps), GetParam().calls);
+  const bool narrow = graph.tensor(graph.outputs[0]).dtype != Dtype::f32;
+  const double bound = narrow ? 6e-3 : 2e-6;
   int libraries = 0;
   for (const Candidate& candidate : candidates(cpu(), problem, Track::fp32)) {
     if (candidate.plain && !runtime::find_cpu_compiler()) continue;
@@ -37,7 +39,7 @@ TEST_P(CpuReferences, EveryCandidateAgreesWithFp64) {
     ASSERT_TRUE(reference) << describe(reference.error());
     const auto error = error_of(cpu(), graph, *reference, inputs_of(graph));
     ASSERT_TRUE(error);
-    EXPECT_LT(*error, 2e-6) << candidate.libraries << ": " << reference->name;
+    EXPECT_LT(*error, bound) << candidate.libraries << ": " << reference->name;
     const bool whole = reference->name.find("plain") == std::string::npos;
     libraries += whole && !candidate.plain;
   }

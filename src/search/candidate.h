@@ -19,12 +19,13 @@ struct Candidate {
   std::optional<Action> action;      // that made it of the first of them
   nlohmann::json proposed = {};      // as archive::Candidate has it
   std::string compiler;
-  bool judged_here = false;  // in this search, or before it was stopped
-  bool answered = false;     // its verdict is of before the search was stopped
-  bool promoted = false;     // judged whole in a fresh process
-  bool finalist = false;     // measured again, in turns with the reference
-  double screened_us = 0;    // what proposals went by: the time before that
-  double strain = 0;         // strain_of(verdict), of the last judgement that has evidence
+  bool judged_here = false;    // in this search, or before it was stopped
+  bool answered = false;       // its verdict is of before the search was stopped
+  bool promoted = false;       // judged whole in a fresh process
+  bool finalist = false;       // measured again, in turns with the reference
+  double screened_us = 0;      // what proposals went by: the time before that
+  double compile_seconds = 0;  // 0: no compiler ran, since a cache had it or it was not wanted
+  double strain = 0;           // strain_of(verdict), of the last judgement that has evidence
 };
 
 inline void sort_by_time(std::vector<Candidate>& candidates) {

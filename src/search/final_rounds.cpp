@@ -144,6 +144,12 @@ double TuningSession::strain() const {
   return best ? best->strain : 0;
 }
 
+double TuningSession::compile_seconds() const {
+  const Candidate* const best = winner();
+  const bool is_known = best && best->compile_seconds > 0;
+  return is_known ? best->compile_seconds : costs().compile();
+}
+
 bool TuningSession::take_more_exact() {
   const Candidate* const now = winner();
   if (!now) return false;

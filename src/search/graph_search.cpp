@@ -421,7 +421,7 @@ void GraphSearch::prove_regions() {
 double GraphSearch::delivery_seconds() const {
   double slowest = 0;
   for (const RegionSearch* one : order_)
-    slowest = std::max(slowest, one->session->costs().compile());
+    slowest = std::max(slowest, one->session->compile_seconds());
   return options_.delivery_seconds ? options_.delivery_seconds(slowest) : 0;
 }
 

@@ -100,6 +100,7 @@ Result<std::optional<Candidate>> Measurer::take(Milliseconds wait, const verify:
   if (!compiled) return std::optional<Candidate>();
   costs_.compiling_took(compiled->seconds);
   Candidate candidate = std::move(compiled->candidate);
+  candidate.compile_seconds = compiled->seconds;
   if (!candidate.judged_here)
     WARPLOOM_CHECK(measure(candidate, std::move(compiled->list), request));
   return std::optional(std::move(candidate));

@@ -41,7 +41,7 @@ struct Options {
   double budget_seconds = 60;
   double begun_seconds = 0;  // how much of it was gone before the search was asked for
   // What delivering the result will take, of which is kept back what there is; by the seconds of
-  // the slowest compilation so far.
+  // the slowest compilation of its kernels.
   std::function<double(double)> delivery_seconds = {};
   // Whose processes evaluators take; null: each starts its own.
   verify::EvaluatorPool* evaluators = nullptr;

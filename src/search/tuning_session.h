@@ -109,6 +109,8 @@ class TuningSession {
 
   // Of the candidate that the outcome is: see strain_of().
   double strain() const;
+  // What its compiler took, or where none ran the slowest of those that did; 0: none ran at all.
+  double compile_seconds() const;
   // The outcome becomes a candidate that is clearly more exact, the fastest of those, or at last
   // the fallback; false where there is none.
   bool take_more_exact();

@@ -205,6 +205,7 @@ def checks(root, build, whole):
     yield "examples of the packing helper", doctest("bench", "packing.py")
     yield "examples of the table of cards", doctest("bench", "gpu.py")
     yield "examples of the board's rows", doctest("bench", "kernelbench.py")
+    yield "examples of the CPU board", doctest("bench", "cpu", "measure.py")
     yield "examples of the board's gates", doctest("tools", "render_kernelbench.py")
     yield "examples of the Markdown helper", doctest("tools", "markdown.py")
     yield "examples of the offenders' list", doctest("tools", "offenders.py")

@@ -10,8 +10,10 @@ to the fastest plain copy of as many bytes, which takes turns in the same run on
 pages (`reference_ratio` is that to a library, where it has such a call).
 
 A ratio is the median of the ratios of at least 9 alternating pairs. It counts where its 95 %
-interval is no wider than 5 % of it. Else the row is measured again, three times at most, and is
-`undecided` after that.
+interval is no wider than 5 % of it, and where other processes took no more than 3 % of the cores
+meanwhile (`foreign_share`): a core that is taken away for a moment costs a library whose threads
+wait for each other ten times its time, in every call alike. Else the row is measured again, three
+times at most, and is `undecided` after that.
 
 Rows that cpu.json has of this commit and budget are kept, so that who was interrupted goes on;
 others of the file stay until they are measured again. A machine of more than 4 cores measures the
@@ -24,6 +26,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -34,6 +37,7 @@ from rows import GROUPS, all_rows
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAIRS = 15
 WIDEST = 0.05  # of a ratio: an interval that counts
+MOST_FOREIGN = 0.03  # of the cores' time: what other processes may take while a row is timed
 TIMES = 3
 MANY_CORES = 4
 
@@ -88,6 +92,32 @@ def is_narrow(interval, ratio):
     return interval[1] - interval[0] <= WIDEST * ratio
 
 
+def busy_seconds(stat):
+    """That all cores worked since the machine started, by the text of /proc/stat.
+
+    >>> busy_seconds("cpu  100 20 30 5000 70 1 2 3 0 0") * os.sysconf("SC_CLK_TCK")
+    156.0
+    """
+    user, nice, system, _, _, irq, softirq, steal = map(int, stat.split()[1:9])
+    ticks = user + nice + system + irq + softirq + steal
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds():
+    """That processes which this one waited for worked."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run_watched(command):
+    """(what it printed, which share of the cores other processes took meanwhile)."""
+    stat = pathlib.Path("/proc/stat")
+    busy, own, start = busy_seconds(stat.read_text()), own_seconds(), time.monotonic()
+    said = run(*command)
+    others = busy_seconds(stat.read_text()) - busy - (own_seconds() - own)
+    return said, max(0.0, others) / (cores() * (time.monotonic() - start))
+
+
 def of_kind(said, kind):
     """The one that is the hardest to beat."""
     return min(
@@ -98,21 +128,30 @@ def of_kind(said, kind):
 
 
 def beside(program, row, folder, seconds):
-    """What the turns say, and which of the others the ratio is of."""
+    """What the turns say, which of the others the ratio is of, and after how many attempts."""
     kind = "copy" if row.group == "row" else "reference"
+    command = [program, f"{folder}/out", PAIRS, seconds, *(["copy"] if kind == "copy" else [])]
     best = None
     for tried in range(1, TIMES + 1):
-        command = [program, f"{folder}/out", PAIRS, seconds]
-        said = json.loads(run(*command, *(["copy"] if kind == "copy" else [])))
+        text, foreign = run_watched(command)
+        said = json.loads(text) | {"foreign_share": round(foreign, 4)}
         rival = of_kind(said, kind)
         if rival is None:
             return said, None, tried
         width = (rival["interval"][1] - rival["interval"][0]) / rival["ratio"]
-        if best is None or width < best[0]:
-            best = (width, said, rival)
-        if is_narrow(rival["interval"], rival["ratio"]):
+        disturbed = foreign > MOST_FOREIGN
+        if best is None or (disturbed, width) < best[0]:
+            best = ((disturbed, width), said, rival)
+        if not disturbed and is_narrow(rival["interval"], rival["ratio"]):
             break
     return best[1], best[2], tried
+
+
+def is_undecided(said, rival):
+    if rival is None:
+        return False
+    is_disturbed = said["foreign_share"] > MOST_FOREIGN
+    return is_disturbed or not is_narrow(rival["interval"], rival["ratio"])
 
 
 def refused(row, found, given, commit):
@@ -153,7 +192,8 @@ def measured(row, options, commit):
         "interval": rival and rival["interval"],
         "pairs": rival and rival["pairs"],
         "measured_times": tried,
-        "undecided": rival is not None and not is_narrow(rival["interval"], rival["ratio"]),
+        "undecided": is_undecided(said, rival),
+        "foreign_share": said["foreign_share"],
         "tflops": row.flops / us * 1e-6,
         "gbs": said["bytes"] / us * 1e-3,
         "roofline_fraction": roofline_fraction(found, us),
@@ -216,7 +256,7 @@ def line_of(row):
     if row["ratio"] is None:
         return f"{row['case']:48} {row['ours_us']:10.1f} us, no reference"
     low, high = row["interval"]
-    word = "  UNDECIDED" if row["undecided"] else ""
+    word = f"  UNDECIDED, others took {row['foreign_share']:.0%}" if row["undecided"] else ""
     also = f", {row['reference_ratio']:.2f} of a library" if "reference_ratio" in row else ""
     return (
         f"{row['case']:48} {row['ours_us']:10.1f} us, {row['ratio']:.3f} ({low:.3f} to {high:.3f}) "

@@ -91,19 +91,27 @@ class InputBytes {
     if (held_) return;
     const int64_t begin = std::max<int64_t>(range.begin, 0);
     const int64_t end = std::min(range.end, elements_);
-    // Each row of a product reads all of the other operand.
-    if (made_.begin <= begin && end <= made_.end) return;
-    made_ = {begin, end};
-    constexpr int64_t kPart = 1 << 18;
-    graph::parallel_for(ceil_div(end - begin, kPart), 0, [&](int64_t part) {
-      const int64_t from = begin + part * kPart;
-      make_part(from, std::min(end, from + kPart));
-    });
+    const bool apart = end < made_.begin || made_.end < begin;
+    if (apart) made_ = {begin, begin};
+    // Each row of a product reads all of the other operand, and columns lie in one another: what
+    // rows before this one read is there.
+    make_parts(begin, made_.begin);
+    make_parts(made_.end, end);
+    made_ = {std::min(begin, made_.begin), std::max(end, made_.end)};
   }
 
   void make_all() { make({0, elements_}); }
 
  private:
+  void make_parts(int64_t begin, int64_t end) {
+    constexpr int64_t kPart = 1 << 18;
+    const int64_t parts = begin < end ? ceil_div(end - begin, kPart) : 0;
+    graph::parallel_for(parts, 0, [&](int64_t part) {
+      const int64_t from = begin + part * kPart;
+      make_part(from, std::min(end, from + kPart));
+    });
+  }
+
   void make_part(int64_t begin, int64_t end) {
     Random random(seed_);
     random.skip(static_cast<uint64_t>(begin));
@@ -131,7 +139,7 @@ class InputBytes {
   int64_t elements_ = 0;
   Drawn from_;
   std::unique_ptr<std::byte, Free> zeros_;  // until they are made
-  graph::ElementRange made_{0, 0};          // the last that was
+  graph::ElementRange made_{0, 0};          // with those before it that it met
   std::optional<std::vector<std::byte>> held_;
 };
 

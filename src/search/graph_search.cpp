@@ -394,7 +394,9 @@ Status GraphSearch::finish() {
     if (session.is_recalled() || !session.is_right()) continue;
     const double share = until.left() / static_cast<double>(order_.size() - i);
     const Budget part = until.part(std::max(share, 2 * session.costs().last_round()));
-    const Status done = is_trivial_ ? session.finish({.soft = part, .hard = budget_})
+    // What is right in parts can be delivered: the bundle's files have their time.
+    const Budget hard = budget_.less(std::min(kLeastDelivery, delivery_reserve()));
+    const Status done = is_trivial_ ? session.finish({.soft = part, .hard = hard})
                                     : session.measure_best(until.part(share), 1);
     if (!done && !options_.is_interrupted())
       return fail(with_place(session.failure(done.error()), *order_[i]));

@@ -8,6 +8,7 @@
 #include <memory>
 #include "base/casts.h"
 #include "base/dtype.h"
+#include "graph/parallel.h"
 
 namespace warploom::verify {
 namespace {
@@ -18,12 +19,17 @@ constexpr int64_t kHuge = int64_t{2} << 20;
 constexpr int MADV_COLLAPSE = 25;
 #endif
 
-// Huge pages, one after another. The kernel makes none of a range that holds no page at all.
+// Huge pages, by all cores. The kernel makes none of a range that holds no page at all.
 void collapse(char* begin, int64_t bytes) {
-  for (int64_t at = 0; at < bytes; at += kHuge) {
-    begin[at] = 0;
-    ::madvise(begin + at, kHuge, MADV_COLLAPSE);
-  }
+  graph::parallel_for(bytes / kHuge, 0, [begin](int64_t page) {
+    char* const at = begin + page * kHuge;
+    *at = 0;
+    ::madvise(at, kHuge, MADV_COLLAPSE);
+  });
+}
+
+int64_t memory_of_machine() {
+  return int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
 }
 
 // The whole of a file, at a multiple of a huge page; null where that fails.
@@ -51,6 +57,7 @@ std::shared_ptr<SharedMemory> SharedMemory::make(int64_t bytes) {
   made->bytes_ = round_up(bytes, kHuge);
   made->file_ = ::memfd_create("warploom", MFD_CLOEXEC);
   if (made->file_ < 0 || ::ftruncate(made->file_, made->bytes_) != 0) return nullptr;
+  made->most_kept_ = memory_of_machine() / 8;
   made->base_ = map_whole(made->file_, made->bytes_);
   return made->base_ ? made : nullptr;
 }
@@ -73,13 +80,24 @@ std::shared_ptr<void> SharedMemory::allocate(int64_t bytes) {
   } else {
     return nullptr;
   }
-  if (alignment == kHuge) collapse(base_ + at, wanted);
+  if (kept_.erase(at) != 0)
+    kept_bytes_ -= wanted;
+  else if (alignment == kHuge)
+    collapse(base_ + at, wanted);
   extents_[at] = wanted;
-  return {base_ + at, [this, at, wanted](void*) {
-            ::madvise(base_ + at, as_size(wanted), MADV_REMOVE);
-            extents_.erase(at);
-            free_[wanted].push_back(at);
-          }};
+  return {base_ + at, [this, at, wanted](void*) { give_back(at, wanted); }};
+}
+
+void SharedMemory::give_back(int64_t at, int64_t bytes) {
+  const bool is_large = bytes >= 2 * kHuge;
+  if (is_large && kept_bytes_ + bytes <= most_kept_) {
+    kept_.insert(at);
+    kept_bytes_ += bytes;
+  } else {
+    ::madvise(base_ + at, as_size(bytes), MADV_REMOVE);
+  }
+  extents_.erase(at);
+  free_[bytes].push_back(at);
 }
 
 SharedMemory::Extent SharedMemory::extent_of(const void* address) const {

@@ -1,8 +1,8 @@
 // SharedMemory: memory of which other processes may map parts.
 //
-//   auto memory = SharedMemory::make(bytes);                // address space; pages when touched
-//   std::shared_ptr<void> buffer = memory->allocate(100);   // whole pages; its owner gives them
-//   back memory->offset(buffer.get());                           // where it lies in memory->file()
+//   auto memory = SharedMemory::make(bytes);  // address space; pages when touched
+//   std::shared_ptr<void> buffer = memory->allocate(100);  // whole pages, until it goes
+//   memory->offset(buffer.get());  // where it lies in memory->file()
 //
 // Between two allocations lies a page that belongs to none. The addresses of what is given back
 // wait for another buffer as large. Small ones have new pages each time, zeros. Large ones keep

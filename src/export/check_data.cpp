@@ -73,7 +73,12 @@ struct Drawn {
 class InputBytes {
  public:
   InputBytes(Dtype dtype, uint64_t seed, int64_t elements, const Drawn& from)
-      : dtype_(dtype), seed_(seed), elements_(elements), from_(from) {
+      : dtype_(dtype),
+        seed_(seed),
+        elements_(elements),
+        from_(from),
+        kept_(kept_bits(dtype)),
+        unit_(std::ldexp(from.scale, 1 - kept_)) {
     const auto size = static_cast<size_t>(std::max<int64_t>(1, elements * bytes_of(dtype)));
     zeros_.reset(static_cast<std::byte*>(std::calloc(size, 1)));
     if (!zeros_) throw std::bad_alloc();
@@ -125,9 +130,7 @@ class InputBytes {
     const verify::Lattice& lattice = from_.lattice;
     const auto count = static_cast<uint64_t>(lattice.count);
     if (count > 0) return lattice.low + lattice.step * static_cast<double>((bits >> 11) % count);
-    const int kept = kept_bits(dtype_);
-    const double unit = std::ldexp(from_.scale, 1 - kept);
-    return static_cast<double>(static_cast<int64_t>(bits) >> (64 - kept)) * unit;
+    return static_cast<double>(static_cast<int64_t>(bits) >> (64 - kept_)) * unit_;
   }
 
   struct Free {
@@ -138,6 +141,8 @@ class InputBytes {
   uint64_t seed_ = 0;
   int64_t elements_ = 0;
   Drawn from_;
+  int kept_ = 0;  // bits of a value
+  double unit_ = 1;
   std::unique_ptr<std::byte, Free> zeros_;  // until they are made
   graph::ElementRange made_{0, 0};          // with those before it that it met
   std::optional<std::vector<std::byte>> held_;

@@ -176,8 +176,7 @@ class Fuser {
 
   PartEditor editor(const std::vector<Part>& parts) {
     Nodes in_place = rows_;
-    for (const auto& [node, begin] : places_)
-      in_place.insert(node);
+    std::ranges::copy(std::views::keys(places_), std::inserter(in_place, in_place.end()));
     return {graph_, legality_, in_place, constants_, parts};
   }
 

@@ -71,6 +71,7 @@ class Boundaries {
   Boundaries(const graph::Graph& graph, const Rank& rank, const Limits& limits = {},
              const std::set<std::string>& constants = {}, const LoopWorkOf& loop_work = {});
   Boundaries(Boundaries&&) noexcept;
+  Boundaries& operator=(Boundaries&&) noexcept;
   ~Boundaries();
 
   // The partition under some changes of what fusion makes.

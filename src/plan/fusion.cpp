@@ -430,6 +430,7 @@ Boundaries::Boundaries(const Graph& graph, const Rank& rank, const Limits& limit
     : fused_(std::make_unique<Fused>(graph, rank, limits, constants, loop_work)) {}
 
 Boundaries::Boundaries(Boundaries&&) noexcept = default;
+Boundaries& Boundaries::operator=(Boundaries&&) noexcept = default;
 Boundaries::~Boundaries() = default;
 
 Result<Partition> Boundaries::under(const BoundaryChanges& changes) {

@@ -79,11 +79,11 @@ Result<BoundaryArchive> BoundaryArchive::open(const graph::Graph& graph, const O
 
 Status BoundaryArchive::look_up() {
   const std::string stamp = build_stamp();
-  run_.seed = options_.seed;
+  run_.seed = options_->seed;
   run_.environment = stamp;
-  run_.budget_seconds = is_limited(options_) ? 0 : options_.budget_seconds;
+  run_.budget_seconds = is_limited(*options_) ? 0 : options_->budget_seconds;
   run_.known_best = schedule_of({});
-  if (!options_.resume) return ok();
+  if (!options_->resume) return ok();
   WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_.runs(run_.problem));
   WARPLOOM_TRY(const auto known, archive_.candidates(run_.problem));
   for (const archive::Candidate& row : known)
@@ -92,13 +92,13 @@ Status BoundaryArchive::look_up() {
     if (run.status == "done" && !run.best.empty()) run_.known_best = run.best;
   if (runs.empty()) return ok();
   const archive::Run& last = runs.back();
-  const bool is_alike = last.seed == options_.seed && last.environment == stamp;
+  const bool is_alike = last.seed == options_->seed && last.environment == stamp;
   if (last.status != "done" && is_alike) run_.known_best = last.known_best;
   const auto is_answer = [&](const archive::Run& run) {
-    return run.status == "done" && run.seed == options_.seed && run.environment == stamp &&
-           run.budget_seconds >= options_.budget_seconds;
+    return run.status == "done" && run.seed == options_->seed && run.environment == stamp &&
+           run.budget_seconds >= options_->budget_seconds;
   };
-  const bool asks_anew = is_limited(options_) || options_.force_search;
+  const bool asks_anew = is_limited(*options_) || options_->force_search;
   is_finished_ = !asks_anew && std::ranges::any_of(runs, is_answer);
   return ok();
 }
@@ -120,7 +120,7 @@ archive::Candidate& BoundaryArchive::row_of(const plan::BoundaryChanges& changes
   row.schedule = schedule;
   row.fields = {{"family", "boundaries"}, {"changes", plan::to_json(changes)}};
   row.family = "boundaries";
-  row.seed = options_.seed;
+  row.seed = options_->seed;
   row.environment = run_.environment;
   return row;
 }

@@ -35,7 +35,7 @@ std::string boundary_key(const graph::Graph& graph, const Options& options,
 
 class BoundaryArchive {
  public:
-  // Opens the archive and adds the network to it.
+  // Opens the archive and adds the network to it. The options must outlive it.
   static Result<BoundaryArchive> open(const graph::Graph& graph, const Options& options,
                                       const target::Capabilities& capabilities);
 
@@ -56,13 +56,13 @@ class BoundaryArchive {
 
  private:
   BoundaryArchive(archive::Archive archive, const Options& options)
-      : archive_(std::move(archive)), options_(options) {}
+      : archive_(std::move(archive)), options_(&options) {}
 
   Status look_up();
   archive::Candidate& row_of(const plan::BoundaryChanges& changes);
 
   archive::Archive archive_;
-  const Options& options_;
+  const Options* options_;  // the search's
   archive::Run run_;
   int64_t run_id_ = 0;
   std::map<std::string, archive::Candidate> rows_;  // by their schedules

@@ -25,7 +25,7 @@ class BoundariesCli : public Cli {
 
   // The first cut that can be made.
   std::string cut() {
-    for (const json& one : show("--what boundaries").out["boundaries"])
+    for (const json shown = show("--what boundaries").out; const json& one : shown["boundaries"])
       if (one["changes"][0]["kind"] == "cut_region" && one["refused"].is_null()) return one["name"];
     ADD_FAILURE() << "nothing can be cut";
     return "";

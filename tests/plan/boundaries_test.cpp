@@ -394,8 +394,9 @@ TEST(Boundaries, OfAChainOfEqualRegionsEachIsJoinedOnce) {
     return region.nodes.size() <= 2 ? std::optional(0) : std::nullopt;
   };
   Boundaries boundaries(graph, two_at_most);
+  const Partition fused = *boundaries.under({});
   BoundaryChanges cuts;
-  for (const Region& region : boundaries.under({})->regions)
+  for (const Region& region : fused.regions)
     cuts.push_back(
         {BoundaryKind::cut_region, region.tensors[as_size(region.graph.nodes[0].outputs[0])]});
   const auto options = boundaries.options(cuts);

@@ -98,10 +98,9 @@ double BoundarySearch::hope_of(const BoundaryOption& option, double share) const
 std::optional<BoundarySearch::Trial> BoundarySearch::ask() {
   const double total = best_us();
   if (total <= 0) return std::nullopt;
-  std::vector<const Region*> all;
+  double share = 0;  // the best that a region reached
   for (const Region& region : best_.regions)
-    if (!region.alias) all.push_back(&region);
-  const double share = share_of(all);
+    if (!region.alias) share = std::max(share, share_of({&region}));
   std::vector<Hope> hopes;
   for (const BoundaryOption& option : options_) {
     const double us = hope_of(option, share);

@@ -9,8 +9,8 @@
 // What a change may gain is what the regions that go take, less what those that come are expected
 // to: their roofline bound at the share of it that was reached. Of a join that is the share that
 // the two regions reached, so that it is worth what it saves of the bound. Of a cut it is what the
-// whole network reached: a region that lies further from its bound than the others may be held back
-// by being one. Where nothing is known of a time or a bound, nothing is tried.
+// best region of the network reached: one that lies further from its bound may be held back by
+// being one. Where nothing is known of a time or a bound, nothing is tried.
 //
 // The same times give the same sequence. A partition is tried once.
 #pragma once

@@ -32,6 +32,8 @@
 
 namespace warploom::search {
 namespace {
+// Of the time for rounds that is left, for trials; the rest is for what they leave.
+constexpr double kTrialsShare = 0.7;
 // Judgements that a region of a trial has room for at the least.
 constexpr double kLeastJudgements = 4;
 // A trial whose regions take so much longer than those in whose place they stand is given up.
@@ -138,7 +140,8 @@ double GraphSearch::trial_seconds(const plan::Partition& partition) const {
 // Other partitions while there is time, each change by itself; the search goes on with the best.
 Status GraphSearch::search_boundaries() {
   say("trying other boundaries between regions");
-  const Budget budget = budget_.less(reserve());
+  const Budget kept = budget_.less(reserve());
+  const Budget budget = kept.part(kTrialsShare * kept.left());
   BoundarySearch boundaries(
       *boundaries_, partition_,
       {.best_us = [this](const plan::Region& region) { return best_us_of(region); },
@@ -153,9 +156,9 @@ Status GraphSearch::search_boundaries() {
   if (start_us > 0) WARPLOOM_CHECK(boundary_archive_->record(partition_.changes, start_us, false));
   plan::BoundaryChanges parent = partition_.changes;
   const auto note = [&](const BoundarySearch::Trial& trial, double us, bool is_best) {
-    Status kept = us > 0 ? boundary_archive_->record(trial, parent, us) : ok();
+    Status recorded = us > 0 ? boundary_archive_->record(trial, parent, us) : ok();
     if (is_best) parent = trial.partition.changes;
-    return kept;
+    return recorded;
   };
   const auto end = try_boundaries(
       boundaries, budget,

@@ -176,7 +176,10 @@ Result<Answer> show_boundaries(const Flags& flags, const Shown& shown) {
   json record = shown.record();
   record["changed"] = to_text(changes);
   record["boundaries"] = std::move(rows);
-  return answer_of(flags, record, text_of("boundaries", record));
+  json shown_record = record;
+  for (json& row : shown_record["boundaries"])
+    if (row["refused"].is_null()) row.erase("refused");
+  return answer_of(flags, record, text_of("boundaries", shown_record));
 }
 
 // What each region would be timed beside, before anything runs.

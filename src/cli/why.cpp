@@ -240,6 +240,8 @@ Result<Answer> why(const Flags& flags) {
   json shown = record;
   shown["regions"] = partitions;
   shown["regions"].insert(shown["regions"].end(), regions.begin(), regions.end());
+  for (json& row : shown["regions"])
+    if (row["began"].is_null()) row.erase("began");
   return Answer{record, text_of("why", shown)};
 }
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 #include "base/casts.h"
 #include "base/error.h"
+#include "base/rendered.h"
 #include "base/rows.h"
 #include "graph/graph.h"
 #include "kernels/family.h"
@@ -39,9 +40,6 @@ constexpr double kLeastJudgements = 4;
 // A trial whose regions take so much longer than those in whose place they stand is given up.
 constexpr double kHopeless = 1.5;
 
-std::string us_text(double us) {
-  return fmt::format("{:.4g} µs", us);
-}
 }  // namespace
 
 // Fusion's partition, or the one that an earlier search ended with.
@@ -176,7 +174,7 @@ Status GraphSearch::search_boundaries() {
     boundary_note_ = fmt::format(
         "regions have other boundaries than fusion gave them: {}; together "
         "they take {} instead of {}",
-        to_text(boundaries.best().changes), us_text(us), us_text(start_us));
+        to_text(boundaries.best().changes), time_text(us), time_text(start_us));
   else if (is_late && boundaries.tried() == 0)
     boundary_note_ =
         "the budget was too small to try other boundaries between regions than those "

@@ -48,7 +48,7 @@ json setting_of(const BoundaryChange& change) {
 BoundaryAction boundary_action_of(const plan::BoundaryOption& option) {
   const BoundaryChange& change = option.changes.front();
   const auto& row = *std::ranges::find(kRows, change.kind, &BoundaryActionRow::kind);
-  const std::string second = option.second.empty() ? "what follows" : option.second;
+  const std::string second = option.second.empty() ? "what is computed of it" : option.second;
   std::string words(row.words);
   put(words, "{first}", option.first);
   put(words, "{second}", second);

@@ -291,7 +291,8 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   if (!written) return without_bundle(std::move(record), written.error());
   record["bundle"] = folder.string();
   record["notes"] = written->notes;
-  for (const std::string& note : {parts_note(outcome.verdict), cache_note()})
+  for (const std::string& note :
+       {parts_note(outcome.verdict), cache_note(), outcome.boundaries.note})
     if (!note.empty()) record["notes"].push_back(note);
   if (outcome.card.is_object() && outcome.card.value("estimated", false))
     record["notes"].push_back("the peaks of this card are estimated: cards.def does not list it");

@@ -26,6 +26,7 @@
 #include "kernels/family.h"
 #include "kernels/lower.h"
 #include "onnx/load.h"
+#include "plan/boundary_change.h"
 #include "plan/fusion.h"
 #include "plan/region.h"
 #include "report/figures.h"
@@ -68,6 +69,8 @@ std::vector<std::string> keys_of(const Facts& facts, const Flags& flags,
       keys.push_back(problem.key);
   for (const json& region : report::list_at(facts.plan, "/regions"))
     keys.push_back(report::text_at(region, "/key"));
+  const std::string network = report::text_at(facts.plan, "/boundaries/key");
+  if (!network.empty()) keys.push_back(network);
   return keys;
 }
 
@@ -254,8 +257,11 @@ Status add_regions(Facts& facts) {
   std::set<std::string> constants;
   for (const json& name : report::list_at(facts.plan, "/constant"))
     if (name.is_string()) constants.insert(name.get<std::string>());
+  plan::BoundaryChanges changes;
+  if (const json& recorded = report::at(facts.plan, "/boundaries/changes"); recorded.is_array())
+    WARPLOOM_TRY(changes, plan::boundaries_from_json(recorded));
   WARPLOOM_TRY(const Partition partition,
-               plan::regions_of(graph, track, capabilities, {}, constants));
+               plan::regions_of(graph, track, capabilities, {}, constants, changes));
   const target::Measured& measured = capabilities.measured;
   facts.roofs = {{"gbs", capabilities.dram_gbs},
                  {"measured_gbs", measured.copy_gbs > 0 ? json(measured.copy_gbs) : json()},

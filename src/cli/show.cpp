@@ -23,8 +23,11 @@
 #include "kernels/family.h"
 #include "kernels/lower.h"
 #include "onnx/load.h"
+#include "plan/boundaries.h"
+#include "plan/boundary_change.h"
 #include "plan/fusion.h"
 #include "plan/region.h"
+#include "search/action/boundary_action.h"
 #include "search/optimize.h"
 #include "search/search_space.h"
 #include "search/strategy/strategy.h"
@@ -53,6 +56,7 @@ struct Flags {
   std::string what = "graph";
   ModelOptions model;
   std::vector<std::string> constants;
+  std::string boundaries;
   int region = 1;
 };
 
@@ -150,6 +154,32 @@ Answer show_regions(const Flags& flags, const Shown& shown) {
   json record = shown.record();
   record["regions"] = std::move(regions);
   return answer_of(flags, record, text_of("regions", record));
+}
+
+// The changes of boundaries that can be made, and those that cannot, with the rule.
+Result<Answer> show_boundaries(const Flags& flags, const Shown& shown) {
+  const std::set<std::string> constants(flags.constants.begin(), flags.constants.end());
+  const plan::BoundaryChanges& changes = shown.partition.changes;
+  WARPLOOM_TRY(plan::Boundaries boundaries,
+               plan::boundaries_of(shown.graph, shown.track, shown.capabilities, {}, constants));
+  json rows = json::array();
+  for (const plan::BoundaryOption& option : boundaries.options(changes)) {
+    json row = to_json(search::boundary_action_of(option));
+    row["name"] = to_text(option.changes.front());
+    row["refused"] = nullptr;
+    if (option.refusal)
+      row["refused"] = {{"rule", plan::name_of(option.refusal->rule)},
+                        {"expected", plan::words_of(option.refusal->rule)},
+                        {"found", option.refusal->found}};
+    rows.push_back(std::move(row));
+  }
+  json record = shown.record();
+  record["changed"] = to_text(changes);
+  record["boundaries"] = std::move(rows);
+  json shown_record = record;
+  for (json& row : shown_record["boundaries"])
+    if (row["refused"].is_null()) row.erase("refused");
+  return answer_of(flags, record, text_of("boundaries", shown_record));
 }
 
 // What each region would be timed beside, before anything runs.
@@ -311,7 +341,9 @@ Result<Shown> planned(const Flags& flags, Graph given) {
   WARPLOOM_TRY(shown.capabilities, search::resolve_target(flags.target));
   WARPLOOM_TRY(shown.graph, plan::lower_for_target(given, shown.capabilities));
   const std::set<std::string> constants(flags.constants.begin(), flags.constants.end());
-  auto partition = plan::regions_of(shown.graph, shown.track, shown.capabilities, {}, constants);
+  WARPLOOM_TRY(const auto changes, plan::boundaries_from_text(flags.boundaries));
+  auto partition =
+      plan::regions_of(shown.graph, shown.track, shown.capabilities, {}, constants, changes);
   WARPLOOM_TRY(shown.partition, std::move(partition));
   shown.given = std::move(given);
   return shown;
@@ -326,6 +358,7 @@ Result<Answer> show(const Flags& flags) {
   }
   WARPLOOM_TRY(const Shown shown, planned(flags, std::move(given)));
   if (flags.what == "regions") return show_regions(flags, shown);
+  if (flags.what == "boundaries") return show_boundaries(flags, shown);
   if (flags.what == "reference") return show_references(flags, shown);
   const auto& regions = shown.partition.regions;
   const auto wanted = as_size(flags.region - 1);
@@ -349,15 +382,18 @@ Command show_command() {
   Command command;
   command.name = "show";
   command.help =
-      "a model's graph, its regions, their references, or one's schedule space, tile program, "
+      "a model's graph, its regions, their boundaries, their references, or one's schedule space, "
+      "tile program, "
       "layouts, emitted source or predicted cost";
   command.example = "warploom show examples/matmul_small.textproto --what program --target cpu";
-  const std::vector<std::string> stages = {"graph",   "regions", "reference", "space", "program",
-                                           "layouts", "source",  "cost",      "ncu"};
+  const std::vector<std::string> stages = {"graph",   "regions", "boundaries", "reference", "space",
+                                           "program", "layouts", "source",     "cost",      "ncu"};
   command.flags = {
       {"FILE", &flags->file, "an ONNX model, binary or .textproto; for ncu a bundle"},
       {"--what", &flags->what, "what to show", stages},
       {"--region", &flags->region, "which one, from 1", {}, 1},
+      {"--boundaries", &flags->boundaries,
+       "between regions, where they are not fusion's: \"cut_region t3; join_regions a + b\""},
       {"--target", &flags->target, kTargetHelp},
       {"--dim", &flags->model.dims, kDimHelp},
       {"--assume", &flags->model.assume, kAssumeHelp},

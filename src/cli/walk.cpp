@@ -15,6 +15,7 @@
 #include "base/casts.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "cli/command.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
@@ -22,6 +23,8 @@
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "onnx/load.h"
+#include "plan/boundaries.h"
+#include "plan/boundary_change.h"
 #include "plan/fusion.h"
 #include "plan/region.h"
 #include "report/lineage.h"
@@ -29,6 +32,7 @@
 #include "runtime/noise.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"
+#include "search/action/boundary_action.h"
 #include "search/action/named.h"
 #include "search/optimize.h"
 #include "search/requests.h"
@@ -59,10 +63,24 @@ struct Flags {
 // A region on its way.
 struct Place {
   search::Task task;
+  std::string identity;
   std::unique_ptr<search::ActionSpace> actions;
   std::optional<verify::Evaluator> evaluator;
   KernelConfig config;
   json measured = {};  // of the config
+};
+
+// The regions of a partition, in its order. Those that another partition has too are shared.
+using Places = std::vector<std::shared_ptr<Place>>;
+
+// The model as it is cut into regions.
+struct Network {
+  graph::Graph given;
+  graph::Graph graph;
+  target::Capabilities capabilities;
+  Track track = Track::fp32;
+  std::optional<plan::Boundaries> boundaries = {};
+  plan::BoundaryChanges changes = {};  // of fusion's boundaries, so far
 };
 
 Error no_steps(const std::string& file, std::string found) {
@@ -95,44 +113,72 @@ Result<json> read_steps(const std::string& file) {
   return steps;
 }
 
-Result<std::vector<Place>> places_of(const Flags& flags, const target::Capabilities& capabilities,
-                                     Track track, const json& steps) {
-  WARPLOOM_TRY(const graph::Graph given, load_onnx(flags.file, flags.model));
-  WARPLOOM_TRY(const graph::Graph graph, plan::lower_for_target(given, capabilities));
-  WARPLOOM_TRY(const auto partition, plan::regions_of(graph, track, capabilities));
-  std::vector<Place> out;
+Result<std::unique_ptr<Network>> network_of(const Flags& flags) {
+  auto out = std::make_unique<Network>();
+  WARPLOOM_TRY(out->given, load_onnx(flags.file, flags.model));
+  WARPLOOM_TRY(out->track, track_for(out->given, flags.track));
+  WARPLOOM_TRY(out->capabilities, search::resolve_target(flags.target));
+  WARPLOOM_TRY(out->graph, plan::lower_for_target(out->given, out->capabilities));
+  WARPLOOM_TRY(out->boundaries, plan::boundaries_of(out->graph, out->track, out->capabilities));
+  return out;
+}
+
+// A region under what is the surest to be right.
+Result<std::shared_ptr<Place>> place_of(const plan::Region& region, const Network& network,
+                                        const Flags& flags) {
+  const kernels::Region alone(region.graph, network.track);
+  auto place = std::make_shared<Place>();
+  search::Task& task = place->task;
+  task = search::make_task(alone, network.capabilities, flags.seed, region.constants);
+  task.setup.ranges = region.ranges;
+  task.space = search::search_space_of(alone, network.capabilities, region.constants);
+  const auto operators = vendor::operators_of(network.given, region.graph, region.tensors);
+  task.setup.reference = vendor::match_region(region.graph, operators, network.track);
+  place->identity = region.identity;
+  place->actions = std::make_unique<search::ActionSpace>(task.space);
+  const auto fallback = search::fallback_of(task.space);
+  if (!fallback)
+    return fail({ErrorCode::kNoSchedule, "no family covers a region", flags.file, "", "", ""});
+  place->config = fallback->config;
+  return place;
+}
+
+// Those of the network's partition; regions that `before` has stay as they are.
+Result<Places> places_of(Network& network, const Flags& flags, Places before) {
+  WARPLOOM_TRY(const plan::Partition partition, network.boundaries->under(network.changes));
+  Places out;
   for (const plan::Region& region : partition.regions) {
     if (region.alias) continue;
-    const kernels::Region alone(region.graph, track);
-    Place place{search::make_task(alone, capabilities, flags.seed, region.constants)};
-    place.task.setup.ranges = region.ranges;
-    place.task.space = search::search_space_of(alone, capabilities, region.constants);
-    const auto operators = vendor::operators_of(given, region.graph, region.tensors);
-    place.task.setup.reference = vendor::match_region(region.graph, operators, track);
+    const auto is_same = [&](const std::shared_ptr<Place>& one) {
+      return one && one->identity == region.identity;
+    };
+    const auto known = std::ranges::find_if(before, is_same);
+    if (known != before.end()) {
+      out.push_back(std::exchange(*known, nullptr));
+      continue;
+    }
+    WARPLOOM_TRY(auto place, place_of(region, network, flags));
     out.push_back(std::move(place));
   }
+  return out;
+}
+
+// Those that the walk starts from.
+Result<Places> first_places(Network& network, const Flags& flags, const json& steps) {
+  WARPLOOM_TRY(Places out, places_of(network, flags, {}));
   if (steps["start"].size() > out.size())
     return fail(no_steps(
         flags.steps, "more starts than the model's " + std::to_string(out.size()) + " regions"));
-  for (size_t i = 0; i < out.size(); ++i) {
-    Place& place = out[i];
-    place.actions = std::make_unique<search::ActionSpace>(place.task.space);
-    if (i < steps["start"].size()) {
-      WARPLOOM_TRY(place.config,
-                   search::named_config(*place.actions, steps["start"][i].get<std::string>()));
-      continue;
-    }
-    const auto fallback = search::fallback_of(place.task.space);
-    if (!fallback)
-      return fail({ErrorCode::kNoSchedule, "no family covers a region", flags.file, "", "", ""});
-    place.config = fallback->config;
-  }
+  for (size_t i = 0; i < steps["start"].size(); ++i)
+    WARPLOOM_TRY(out[i]->config,
+                 search::named_config(*out[i]->actions, steps["start"][i].get<std::string>()));
   return out;
 }
 
 // {"schedule", "us", …} of a region's config; what it was refused for where it was.
 Result<json> measured(Place& place, const Flags& flags) {
-  json out = {{"schedule", place.config.text()}, {"us", nullptr}};
+  json out = {
+      {"region", hash_hex(place.identity)}, {"schedule", place.config.text()}, {"us", nullptr}};
   if (flags.is_dry) return out;
   if (!place.evaluator)
     WARPLOOM_TRY(place.evaluator,
@@ -165,8 +211,8 @@ Result<json> measured(Place& place, const Flags& flags) {
 // The walk, whose rows are written as they come.
 class Walk {
  public:
-  Walk(const Flags& flags, json head, std::vector<Place> places)
-      : flags_(flags), places_(std::move(places)), record_(std::move(head)) {
+  Walk(const Flags& flags, json head, Network& network, Places places)
+      : flags_(flags), network_(network), places_(std::move(places)), record_(std::move(head)) {
     record_["rows"] = json::array();
   }
 
@@ -196,43 +242,90 @@ class Walk {
   const json& record() const { return record_; }
 
  private:
+  // Where the walk stands.
+  struct Standing {
+    plan::BoundaryChanges changes;
+    Places places;
+    std::vector<KernelConfig> configs;
+    std::vector<json> measured;
+  };
+
+  Standing standing() const {
+    Standing out{network_.changes, places_, {}, {}};
+    for (const auto& place : places_) {
+      out.configs.push_back(place->config);
+      out.measured.push_back(place->measured);
+    }
+    return out;
+  }
+
+  void go_back(const Standing& to) {
+    network_.changes = to.changes;
+    places_ = to.places;
+    for (size_t i = 0; i < places_.size(); ++i) {
+      places_[i]->config = to.configs[i];
+      places_[i]->measured = to.measured[i];
+    }
+  }
+
+  static bool is_as_it_was(const Place& place, const Standing& before) {
+    for (size_t i = 0; i < before.places.size(); ++i)
+      if (before.places[i].get() == &place) return before.configs[i] == place.config;
+    return false;
+  }
+
   // All of a round's actions are one step; where one of them is refused, or what comes of them is,
   // the walk stays where it was.
   Status take_round(const json& round) {
     json row = round;
     row["actions"] = json::array();
     const auto number = round.value("region", int64_t{1});
-    const bool is_there = number >= 1 && as_size(number) <= places_.size();
-    if (!is_there) {
-      row["none"] = "the plan has no region " + std::to_string(number) + " here";
-      return add_unchanged(std::move(row));
-    }
-    Place& place = places_[as_size(number - 1)];
-    const KernelConfig before = place.config;
-    const json measured_before = place.measured;
+    const Standing before = standing();
     for (const json& name : round.value("actions", json::array())) {
-      const auto action =
-          search::named_action(*place.actions, place.config, name.get<std::string>());
-      const auto next = action ? search::carry_out(place.task.space, *action, place.config)
-                               : Result<KernelConfig>(fail(action.error()));
-      if (!next) {
-        row["refused"] = to_json(next.error());
-        place.config = before;
+      const auto words = name.get<std::string>();
+      const bool is_there = number >= 1 && as_size(number) <= places_.size();
+      const bool is_of_network = search::names_boundary(words);
+      if (!is_there && !is_of_network) {
+        row["none"] = "the plan has no region " + std::to_string(number) + " here";
+        go_back(before);
         return add_unchanged(std::move(row));
       }
-      json done = to_json(*action);
-      done["name"] = name;
-      done["difference"] = report::difference_of(done);
-      row["actions"].push_back(std::move(done));
-      place.config = *next;
+      auto done = is_of_network ? change_boundary(words)
+                                : change_config(*places_[as_size(number - 1)], words);
+      if (!done) {
+        row["refused"] = to_json(done.error());
+        go_back(before);
+        return add_unchanged(std::move(row));
+      }
+      (*done)["name"] = name;
+      (*done)["difference"] = report::difference_of(*done);
+      row["actions"].push_back(*std::move(done));
     }
     WARPLOOM_CHECK(measure_all(row));
-    if (!place.measured.contains("refused")) return add(std::move(row));
-    row["refused"] = place.measured["refused"];
-    row["refused_schedule"] = place.config.text();
-    place.config = before;
-    place.measured = measured_before;
-    return add_unchanged(std::move(row));
+    for (const auto& place : places_) {
+      if (!place->measured.contains("refused") || is_as_it_was(*place, before)) continue;
+      row["refused"] = place->measured["refused"];
+      row["refused_schedule"] = place->config.text();
+      go_back(before);
+      return add_unchanged(std::move(row));
+    }
+    return add(std::move(row));
+  }
+
+  // The action as the row has it.
+  static Result<json> change_config(Place& place, const std::string& name) {
+    WARPLOOM_TRY(const search::Action action,
+                 search::named_action(*place.actions, place.config, name));
+    WARPLOOM_TRY(place.config, search::carry_out(place.task.space, action, place.config));
+    return to_json(action);
+  }
+
+  Result<json> change_boundary(const std::string& name) {
+    WARPLOOM_TRY(const search::BoundaryAction action,
+                 search::named_boundary_action(*network_.boundaries, network_.changes, name));
+    network_.changes.insert(network_.changes.end(), action.changes.begin(), action.changes.end());
+    WARPLOOM_TRY(places_, places_of(network_, flags_, places_));
+    return to_json(action);
   }
 
   Status add_unchanged(json row) {
@@ -248,10 +341,10 @@ class Walk {
     bool is_timed = true;
     bool has_reference = true;
     for (size_t i = 0; i < places_.size(); ++i) {
-      Place& place = places_[i];
+      Place& place = *places_[i];
       const bool is_known =
           place.measured.is_object() && place.measured["schedule"] == place.config.text();
-      if (!is_known) place.measured = known_of(i, place.config.text());
+      if (!is_known) place.measured = known_of(hash_hex(place.identity), place.config.text());
       if (place.measured.is_null()) WARPLOOM_TRY(place.measured, measured(place, flags_));
       const json& us = place.measured["us"];
       is_timed = is_timed && us.is_number();
@@ -269,13 +362,13 @@ class Walk {
   }
 
   // Of an earlier walk; null: it has none.
-  json known_of(size_t region, const std::string& schedule) const {
-    for (const json& row : known_) {
-      const json regions = row.value("regions", json::array());
-      if (region >= regions.size()) continue;
-      const json& one = regions[region];
-      if (one.value("schedule", "") == schedule && one["us"].is_number()) return one;
-    }
+  json known_of(const std::string& region, const std::string& schedule) const {
+    for (const json& row : known_)
+      for (const json& one : row.value("regions", json::array())) {
+        const bool is_it =
+            one.value("region", "") == region && one.value("schedule", "") == schedule;
+        if (is_it && one["us"].is_number()) return one;
+      }
     return {};
   }
 
@@ -286,27 +379,27 @@ class Walk {
   }
 
   const Flags& flags_;
-  std::vector<Place> places_;
+  Network& network_;
+  Places places_;
   json record_;
   json known_ = json::array();
 };
 
 Result<Answer> walk(const Flags& flags, const Session& session) {
   WARPLOOM_TRY(const json steps, read_steps(flags.steps));
-  WARPLOOM_TRY(const graph::Graph given, load_onnx(flags.file, flags.model));
-  WARPLOOM_TRY(const Track track, track_for(given, flags.track));
-  WARPLOOM_TRY(const auto capabilities, search::resolve_target(flags.target));
-  WARPLOOM_TRY(auto places, places_of(flags, capabilities, track, steps));
+  WARPLOOM_TRY(const auto network, network_of(flags));
+  const target::Capabilities& capabilities = network->capabilities;
+  WARPLOOM_TRY(Places places, first_places(*network, flags, steps));
   json head;
-  head["model"] = graph::to_text(given);
-  head["track"] = name_of(track);
+  head["model"] = graph::to_text(network->given);
+  head["track"] = name_of(network->track);
   head["target"] = capabilities.arch;
   head["card"] = capabilities.card;
   head["steps"] = steps;
   head["warploom"] = kVersion;
   head["measured"] = !flags.is_dry;
   catch_interrupts();
-  Walk walk(flags, std::move(head), std::move(places));
+  Walk walk(flags, std::move(head), *network, std::move(places));
   std::error_code ignored;
   if (!flags.out.empty() && std::filesystem::exists(flags.out, ignored)) {
     WARPLOOM_TRY(const std::string text, read_file(flags.out));

@@ -19,11 +19,15 @@
 #include "kernels/config/reader.h"
 #include "kernels/family.h"
 #include "onnx/load.h"
+#include "plan/boundaries.h"
+#include "plan/boundary_change.h"
 #include "plan/fusion.h"
 #include "plan/region.h"
 #include "report/lineage.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"
+#include "search/action/boundary_action.h"
+#include "search/boundary_archive.h"
 #include "search/lineage.h"
 #include "search/optimize.h"
 #include "search/search_space.h"
@@ -144,14 +148,79 @@ Result<json> region_record(Archive& from, const archive::Problem& problem, const
   return out;
 }
 
+// The partition that the last search which came to its end chose, in words; "": none did.
+Result<std::string> chosen_boundaries(Archive& from, const archive::Problem& network) {
+  WARPLOOM_TRY(const auto runs, from.runs(network.key));
+  std::string chosen;
+  for (const archive::Run& run : runs)
+    if (search::changes_of(run.best)) chosen = run.best;
+  return chosen;
+}
+
+// How a partition of the network was reached, and what could not be changed from there.
+Result<json> boundaries_record(Archive& from, const archive::Problem& network,
+                               const std::string& schedule, plan::Boundaries& boundaries) {
+  WARPLOOM_TRY(const auto all, from.candidates(network.key));
+  const search::Lineage steps = search::lineage_of(all, schedule);
+  json out;
+  out["name"] = network.name;
+  out["problem"] = network.key;
+  out["schedule"] = schedule;
+  out["steps"] = json::array();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    json step = step_of(steps[i], i);
+    step.update(tried_of(all, steps[i]));
+    out["steps"].push_back(std::move(step));
+  }
+  out["began"] = nullptr;
+  out["refused"] = json::array();
+  for (const plan::BoundaryOption& option : boundaries.options(*search::changes_of(schedule))) {
+    if (!option.refusal) continue;
+    const json action = to_json(search::boundary_action_of(option));
+    const json why = {{"expected", plan::words_of(option.refusal->rule)},
+                      {"found", option.refusal->found},
+                      {"fields", {option.changes.front().tensor}}};
+    out["refused"].push_back({{"sentence", action["sentence"]},
+                              {"kind", action["kind"]},
+                              {"constraints", json::array({why})}});
+  }
+  return out;
+}
+
+// The network among the problems, where its boundaries were a choice.
+Result<std::optional<archive::Problem>> network_of(Archive& from,
+                                                   const std::vector<archive::Problem>& problems,
+                                                   const std::string& text, Track track,
+                                                   const std::string& target) {
+  for (const archive::Problem& one : problems) {
+    if (one.text != text || one.track != name_of(track) || one.target != target) continue;
+    WARPLOOM_TRY(const std::string chosen, chosen_boundaries(from, one));
+    if (!chosen.empty()) return std::optional(one);
+  }
+  return std::optional<archive::Problem>();
+}
+
 Result<Answer> why(const Flags& flags) {
   WARPLOOM_TRY(const graph::Graph given, load_onnx(flags.file, flags.model));
   WARPLOOM_TRY(const Track track, track_for(given, flags.track));
   WARPLOOM_TRY(const Capabilities capabilities, search::resolve_target(flags.target));
   WARPLOOM_TRY(const graph::Graph graph, plan::lower_for_target(given, capabilities));
-  WARPLOOM_TRY(const auto partition, plan::regions_of(graph, track, capabilities));
+  WARPLOOM_TRY(plan::Boundaries boundaries, plan::boundaries_of(graph, track, capabilities));
   WARPLOOM_TRY(Archive from, archive_at(flags.archive));
   WARPLOOM_TRY(const auto problems, from.problems());
+  const std::string whole = graph::to_text(graph);
+  WARPLOOM_TRY(const auto network, network_of(from, problems, whole, track, capabilities.arch));
+  json partitions = json::array();
+  Flags regional = flags;
+  plan::BoundaryChanges changes;
+  if (network) {
+    WARPLOOM_TRY(std::string chosen, chosen_boundaries(from, *network));
+    if (search::changes_of(flags.schedule)) chosen = std::exchange(regional.schedule, "");
+    changes = *search::changes_of(chosen);
+    WARPLOOM_TRY(json row, boundaries_record(from, *network, chosen, boundaries));
+    partitions.push_back(std::move(row));
+  }
+  WARPLOOM_TRY(const plan::Partition partition, boundaries.under(changes));
   json regions = json::array();
   std::set<std::string> seen;
   for (const plan::Region& region : partition.regions) {
@@ -163,12 +232,17 @@ Result<Answer> why(const Flags& flags) {
     const auto problem = std::ranges::find_if(problems, is_same);
     if (problem == problems.end()) continue;
     const auto space = search::search_space_of({region.graph, track}, capabilities);
-    WARPLOOM_TRY(json row, region_record(from, *problem, flags, space));
+    WARPLOOM_TRY(json row, region_record(from, *problem, regional, space));
     regions.push_back(std::move(row));
   }
   if (regions.empty()) return fail(unknown_problem(flags.file));
-  const json record = {{"file", flags.file}, {"regions", regions}};
-  return Answer{record, text_of("why", record)};
+  const json record = {{"file", flags.file}, {"boundaries", partitions}, {"regions", regions}};
+  json shown = record;
+  shown["regions"] = partitions;
+  shown["regions"].insert(shown["regions"].end(), regions.begin(), regions.end());
+  for (json& row : shown["regions"])
+    if (row["began"].is_null()) row.erase("began");
+  return Answer{record, text_of("why", shown)};
 }
 }  // namespace
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <set>
@@ -18,10 +18,16 @@
 #include "base/rows.h"
 #include "graph/graph.h"
 #include "graph/ranges.h"
+#include "plan/boundaries.h"
+#include "plan/boundary_change.h"
+#include "plan/boundary_options.h"
 #include "plan/groups.h"
 #include "plan/joins.h"
+#include "plan/legality.h"
 #include "plan/limits.h"
 #include "plan/part.h"
+#include "plan/part_editor.h"
+#include "plan/prepare.h"
 #include "plan/region.h"
 
 namespace warploom::plan {
@@ -31,128 +37,8 @@ using graph::OpKind;
 using graph::Tensor;
 using Nodes = Groups::Nodes;
 
-// Families are not asked about regions of several nodes that are larger, or read more tensors.
-constexpr size_t kMostNodes = 64;
-constexpr size_t kMostReads = 32;
 // Of so many parts of one tensor each is a place in its memory.
 constexpr size_t kManyParts = 8;
-
-// Whether groups may become one: what families say of the union, beside what they say of the parts.
-class Legality {
- public:
-  Legality(const Graph& graph, const Rank& rank, const Limits& limits, const LoopWorkOf& loop_work)
-      : graph_(graph), rank_(rank), limits_(limits), loop_work_(loop_work) {}
-
-  bool joins_any() const { return loop_work_ != nullptr; }
-
-  // Whether products take in reductions, which are to be whole by then.
-  void take_reductions_behind_products(bool take) { behind_products_ = take; }
-
-  // The best family's rank of a region.
-  std::optional<int> rank_of(const Region& region) {
-    const auto [known, fresh] = ranks_.try_emplace(region.identity);
-    if (fresh) known->second = rank_(region.graph);
-    return known->second;
-  }
-
-  // Whether a family no worse than those of the parts covers the groups `from` and `into` together.
-  // Arithmetic before a product is done once an element, unless a family for products does it.
-  bool allows(const Groups& groups, const Nodes& from, int into) {
-    if (limits_.ended() || limits_.late()) return false;  // nothing changes any more
-    Nodes both = groups.nodes_of(into);
-    for (const int root : from) {
-      const Nodes& nodes = groups.nodes_of(root);
-      both.insert(nodes.begin(), nodes.end());
-    }
-    if (both.size() > kMostNodes || inputs_of(graph_, both).size() > kMostReads) return false;
-    if (is_kept_apart(groups, both)) return false;
-    const auto found = rank_of(region_of(graph_, both, {groups.stored(into)}));
-    return found && *found <= wanted_rank(groups, from, into, both);
-  }
-
-  // Whether two parts are better as one: a family no worse than those of either covers it, and its
-  // loops do less than theirs together.
-  bool gains(const Groups& groups, const Part& first, const Part& second, const Part& both) {
-    if (limits_.ended() || limits_.late()) return false;
-    if (both.nodes.size() > kMostNodes || both.read.size() > kMostReads) return false;
-    if (is_kept_apart(groups, both.nodes)) return false;
-    const Region one = region_of(graph_, first.nodes, first.stored);
-    const Region other = region_of(graph_, second.nodes, second.stored);
-    const Region all = region_of(graph_, both.nodes, both.stored);
-    const auto does_one = work_of(one);
-    const auto does_other = work_of(other);
-    const auto does_all = work_of(all);
-    if (!does_one || !does_other || !does_all) return false;
-    const bool fewer = does_all->values < does_one->values + does_other->values &&
-                       does_all->bytes < does_one->bytes + does_other->bytes;
-    if (!fewer) return false;
-    const auto wanted = std::min(rank_of(one), rank_of(other));
-    const auto found = rank_of(all);
-    return found && *found <= wanted;
-  }
-
- private:
-  std::optional<LoopWork> work_of(const Region& region) {
-    const auto [known, fresh] = work_.try_emplace(region.identity);
-    if (fresh) known->second = loop_work_(region.graph);
-    return known->second;
-  }
-
-  // Unions that are refused whatever a family says.
-  bool is_kept_apart(const Groups& groups, const Nodes& both) const {
-    const bool convolves = groups.some_node_is(both, OpClass::convolution);
-    const auto backward = [&](int n) { return reads_backwards(groups.node(n)); };
-    if (convolves && std::ranges::any_of(both, backward)) return true;
-    return !behind_products_ && groups.some_node_is(both, OpClass::contraction) &&
-           groups.some_node_is(both, OpClass::reduction);
-  }
-
-  // Weights that lie backwards, those of transposed convolutions, are laid anew: few families take
-  // them as they are.
-  bool reads_backwards(const Node& node) const {
-    if (node.op != OpKind::Slice || node.inputs.size() <= 4) return false;
-    const auto steps = graph::constant_integers(graph_, node.inputs.back());
-    return steps && std::ranges::min(*steps) < 0;
-  }
-
-  // The phases that a transposed convolution leaves are laid side by side by a family for products,
-  // or by a program of their own.
-  bool interleaves(const Groups& groups, int n) const {
-    constexpr int64_t kFew = 8;
-    if (groups.node(n).op != OpKind::Transpose) return false;
-    const auto& shape = graph_.tensor(groups.stored(n)).shape;
-    return shape.back() <= kFew;
-  }
-
-  int rank_of_group(const Groups& groups, int root) {
-    const Region region = region_of(graph_, groups.nodes_of(root), {groups.stored(root)});
-    return rank_of(region).value_or(std::numeric_limits<int>::max());
-  }
-
-  // The worst rank that a union's family may have.
-  int wanted_rank(const Groups& groups, const Nodes& from, int into, const Nodes& both) {
-    int wanted = rank_of_group(groups, into);
-    for (const int root : from) {
-      const Nodes& nodes = groups.nodes_of(root);
-      const bool computes = !groups.every_node_is(nodes, {OpClass::view, OpClass::movement});
-      const bool again = computes && groups.is_multiplied(root, groups.nodes_of(into));
-      const int better = again ? kLastRank - 1 : 0;
-      wanted = std::min(wanted, rank_of_group(groups, root) - better);
-    }
-    const auto lays_phases = [&](int n) { return interleaves(groups, n); };
-    if (groups.some_node_is(both, OpClass::convolution) && std::ranges::any_of(both, lays_phases))
-      wanted = std::min(wanted, 0);
-    return wanted;
-  }
-
-  const Graph& graph_;
-  const Rank& rank_;
-  const Limits& limits_;
-  const LoopWorkOf& loop_work_;
-  bool behind_products_ = true;
-  std::map<std::string, std::optional<int>> ranks_;      // by identity
-  std::map<std::string, std::optional<LoopWork>> work_;  // by identity
-};
 
 // What can be done about a region that no family covers.
 std::string remedy_for(const Graph& region) {
@@ -180,6 +66,16 @@ tl::unexpected<Error> not_covered(const Region& region, const Node& root) {
   error.found = graph::to_text(region.graph);
   error.remedy = empty ? "leave out what has no elements" : remedy_for(region.graph);
   return fail(error);
+}
+
+tl::unexpected<Error> nothing_to_compute(const Graph& graph) {
+  return fail({ErrorCode::kNoSchedule, "there is nothing to compute", graph.name,
+               "an output of 1 element or more", "outputs without elements",
+               "leave the model out: its outputs are empty whatever its inputs are"});
+}
+
+Nodes nodes_in(const Region& region) {
+  return {region.nodes.begin(), region.nodes.end()};
 }
 
 // Whether a product makes a tensor, or what follows one of it.
@@ -243,7 +139,8 @@ class Fuser {
     find_rows();
   }
 
-  Result<Partition> run() {
+  // The parts that fusion makes.
+  std::vector<Part> fused() {
     take_everything();
     for (const bool behind_products : {false, true}) {
       legality_.take_reductions_behind_products(behind_products);
@@ -252,7 +149,35 @@ class Fuser {
           open.insert(root);
       while (pass(false) || take_together() || pass(true)) {}
     }
-    return regions();
+    return joined_parts();
+  }
+
+  Result<Partition> regions(const std::vector<Part>& parts) {
+    const auto ranges = graph::ranges_of(graph_);
+    Partition out;
+    for (const Tensor& tensor : graph_.tensors)
+      out.storage[tensor.name] = tensor.name;
+    for (const Part& part : parts) {
+      WARPLOOM_CHECK(limits_.check());
+      const int root = *part.roots.rbegin();
+      if (graph::element_count(graph_.tensor(part.stored[0]).shape) == 0)
+        continue;  // nothing to do
+      Region region = region_of(graph_, part.nodes, part.stored);
+      region.alias = part.roots.size() == 1 && is_alias(region, root, out);
+      if (!region.alias && !legality_.rank_of(region))
+        return not_covered(region, groups_.node(root));
+      add_ranges(region, ranges);
+      out.regions.push_back(std::move(region));
+    }
+    WARPLOOM_CHECK(limits_.check());
+    if (out.regions.empty()) return nothing_to_compute(graph_);
+    return out;
+  }
+
+  PartEditor editor(const std::vector<Part>& parts) {
+    Nodes in_place = rows_;
+    std::ranges::copy(std::views::keys(places_), std::inserter(in_place, in_place.end()));
+    return {graph_, legality_, in_place, constants_, parts};
   }
 
  private:
@@ -323,7 +248,7 @@ class Fuser {
   }
 
   // The groups, those joined that gain by it.
-  std::vector<Part> parts() {
+  std::vector<Part> joined_parts() {
     Nodes alone;
     for (const auto& [root, nodes] : groups_.all()) {
       const bool is_empty = graph::element_count(graph_.tensor(groups_.stored(root)).shape) == 0;
@@ -338,38 +263,13 @@ class Fuser {
     return joins.parts();
   }
 
-  Result<Partition> regions() {
-    const auto ranges = graph::ranges_of(graph_);
-    Partition out;
-    for (const Tensor& tensor : graph_.tensors)
-      out.storage[tensor.name] = tensor.name;
-    for (const Part& part : parts()) {
-      WARPLOOM_CHECK(limits_.check());
-      const int root = *part.roots.rbegin();
-      if (graph::element_count(graph_.tensor(part.stored[0]).shape) == 0)
-        continue;  // nothing to do
-      Region region = region_of(graph_, part.nodes, part.stored);
-      region.alias = part.roots.size() == 1 && is_alias(region, root, out);
-      if (!region.alias && !legality_.rank_of(region))
-        return not_covered(region, groups_.node(root));
-      add_ranges(region, ranges);
-      out.regions.push_back(std::move(region));
-    }
-    WARPLOOM_CHECK(limits_.check());
-    if (out.regions.empty())
-      return fail({ErrorCode::kNoSchedule, "there is nothing to compute", graph_.name,
-                   "an output of 1 element or more", "outputs without elements",
-                   "leave the model out: its outputs are empty whatever its inputs are"});
-    return out;
-  }
-
   // Views of something stored are that, and parts of it that lie in one piece; those that are
   // outputs give their memory to what they view, where it has none of its own.
   bool is_alias(const Region& region, int root, Partition& out) const {
     if (region.graph.inputs.empty()) return false;
     if (rows_.contains(root)) return lies_in_rows(root, out);
     const auto place = places_.find(root);
-    const bool is_view = groups_.every_node_is(groups_.nodes_of(root), {OpClass::view});
+    const bool is_view = groups_.every_node_is(nodes_in(region), {OpClass::view});
     if (!is_view && place == places_.end()) return false;
     const std::string& viewed = region.tensors[region.graph.inputs[0]];
     const std::string from = out.storage.at(viewed);
@@ -460,8 +360,8 @@ class Fuser {
   }
 
   const Graph& graph_;
-  const Limits& limits_;
-  const std::set<std::string>& constants_;
+  const Limits limits_;
+  const std::set<std::string> constants_;
   Groups groups_;
   Legality legality_;
   std::map<std::string, TensorId> ids_;  // by name
@@ -485,6 +385,63 @@ bool Partition::trivial(const Graph& whole) const {
 
 Result<Partition> partition(const Graph& graph, const Rank& rank, const Limits& limits,
                             const std::set<std::string>& constants, const LoopWorkOf& loop_work) {
-  return Fuser(graph, rank, limits, constants, loop_work).run();
+  Fuser fuser(graph, rank, limits, constants, loop_work);
+  return fuser.regions(fuser.fused());
+}
+
+// What fusion made of a graph, from which every change starts.
+class Boundaries::Fused {
+ public:
+  Fused(const Graph& graph, const Rank& rank, const Limits& limits,
+        const std::set<std::string>& constants, const LoopWorkOf& loop_work)
+      : graph_(graph),
+        constants_(constants),
+        fuser_(graph, rank, limits, constants, loop_work),
+        parts_(fuser_.fused()) {}
+
+  Result<PartEditor> edited(const BoundaryChanges& changes) {
+    PartEditor editor = fuser_.editor(parts_);
+    for (const BoundaryChange& change : changes) {
+      const auto edit = editor.check(change);
+      if (!edit) return fail(error_of(change, edit.error()));
+      editor.apply(*edit);
+    }
+    return editor;
+  }
+
+  Result<Partition> regions(const PartEditor& editor, const BoundaryChanges& changes) {
+    WARPLOOM_TRY(Partition out, fuser_.regions(editor.parts()));
+    mark_constants(out, graph_, constants_);
+    out.changes = changes;
+    return out;
+  }
+
+  const Graph& graph() const { return graph_; }
+
+ private:
+  const Graph& graph_;
+  const std::set<std::string> constants_;
+  Fuser fuser_;
+  const std::vector<Part> parts_;
+};
+
+Boundaries::Boundaries(const Graph& graph, const Rank& rank, const Limits& limits,
+                       const std::set<std::string>& constants, const LoopWorkOf& loop_work)
+    : fused_(std::make_unique<Fused>(graph, rank, limits, constants, loop_work)) {}
+
+Boundaries::Boundaries(Boundaries&&) noexcept = default;
+Boundaries& Boundaries::operator=(Boundaries&&) noexcept = default;
+Boundaries::~Boundaries() = default;
+
+Result<Partition> Boundaries::under(const BoundaryChanges& changes) {
+  WARPLOOM_TRY(const PartEditor editor, fused_->edited(changes));
+  return fused_->regions(editor, changes);
+}
+
+std::vector<BoundaryOption> Boundaries::options(const BoundaryChanges& changes, size_t most) {
+  const auto editor = fused_->edited(changes);
+  const auto partition = editor ? fused_->regions(*editor, changes) : fail(editor.error());
+  if (!partition) return {};
+  return options_of(fused_->graph(), *partition, *editor, most);
 }
 }  // namespace warploom::plan

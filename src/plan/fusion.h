@@ -28,6 +28,7 @@
 #include "base/error.h"
 #include "graph/graph.h"
 #include "graph/track.h"
+#include "plan/boundary_change.h"
 #include "plan/limits.h"
 #include "plan/region.h"
 #include "target/capabilities.h"
@@ -39,6 +40,8 @@ struct Partition {
   std::map<std::string, std::string> storage;
   // Of those that are a part of another's memory: where it begins there, in bytes.
   std::map<std::string, int64_t> offsets = {};
+  // Where its boundaries are elsewhere than where fusion has them (boundaries.h).
+  BoundaryChanges changes = {};
   // Whether the only region is the graph itself, to the last constant.
   bool trivial(const graph::Graph& whole) const;
 };
@@ -72,8 +75,10 @@ Result<Partition> partition(const graph::Graph& graph, const Rank& rank, const L
 Result<graph::Graph> lower_for_target(graph::Graph graph, const target::Capabilities& capabilities);
 
 // The regions of such a graph, by the families of kernels/ that the target has. `constants`: those
-// of its inputs that hold the same in every call.
+// of its inputs that hold the same in every call. `changes`: of the boundaries that fusion makes;
+// schedule-illegal where a rule forbids one.
 Result<Partition> regions_of(const graph::Graph& graph, Track track,
                              const target::Capabilities& capabilities, const Limits& limits = {},
-                             const std::set<std::string>& constants = {});
+                             const std::set<std::string>& constants = {},
+                             const BoundaryChanges& changes = {});
 }  // namespace warploom::plan

@@ -14,6 +14,8 @@
 #include "kernels/config/configs.h"
 #include "kernels/family.h"
 #include "loopnest/loop_nest.h"
+#include "plan/boundaries.h"
+#include "plan/boundary_change.h"
 #include "plan/fusion.h"
 #include "plan/limits.h"
 #include "plan/prepare.h"
@@ -67,16 +69,16 @@ std::optional<LoopWork> work_of_loops(const Graph& region, Track track) {
 }
 }  // namespace
 
-Result<Partition> regions_of(const Graph& graph, Track track, const Capabilities& capabilities,
-                             const Limits& limits, const std::set<std::string>& constants) {
+Result<Boundaries> boundaries_of(const Graph& graph, Track track, const Capabilities& capabilities,
+                                 const Limits& limits, const std::set<std::string>& constants) {
   // On a GPU loops compute what an element needs by themselves: reductions that others need as well
   // are for families that keep them.
-  const auto repeats = [&](const kernels::Region& region) {
+  const auto repeats = [capabilities](const kernels::Region& region) {
     const auto& nests = region.nests();
     return capabilities.gpu && nests.size() == 1 && nests[0].repeats_reductions(kFewTerms);
   };
-  const auto rank = [&](const Graph& graph_of_region) -> std::optional<int> {
-    const kernels::Region region{graph_of_region, track};
+  const auto rank = [track, capabilities, repeats](const Graph& of) -> std::optional<int> {
+    const kernels::Region region{of, track};
     std::optional<int> best;
     for (const auto& family : kernels::families_for(region, capabilities)) {
       const bool is_loops = &family->type() == &kernels::DirectConfig::type();
@@ -85,10 +87,15 @@ Result<Partition> regions_of(const Graph& graph, Track track, const Capabilities
     }
     return best;
   };
-  const auto work = [&](const Graph& region) { return work_of_loops(region, track); };
-  WARPLOOM_TRY(Partition made, partition(graph, rank, limits, constants, work));
+  const auto work = [track](const Graph& region) { return work_of_loops(region, track); };
   WARPLOOM_CHECK(check_constants(graph, constants));
-  mark_constants(made, graph, constants);
-  return made;
+  return Boundaries(graph, rank, limits, constants, work);
+}
+
+Result<Partition> regions_of(const Graph& graph, Track track, const Capabilities& capabilities,
+                             const Limits& limits, const std::set<std::string>& constants,
+                             const BoundaryChanges& changes) {
+  WARPLOOM_TRY(Boundaries boundaries, boundaries_of(graph, track, capabilities, limits, constants));
+  return boundaries.under(changes);
 }
 }  // namespace warploom::plan

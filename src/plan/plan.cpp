@@ -32,6 +32,8 @@ std::string Plan::text() const {
   std::string out =
       fmt::format("plan of {} for {}, track {}\n", graph.name, target, name_of(track));
   if (!constants.empty()) out += fmt::format("constant: {}\n", listed(constants));
+  if (!partition.changes.empty())
+    out += fmt::format("boundaries: {}\n", to_text(partition.changes));
   for (size_t i = 0; i < partition.regions.size(); ++i) {
     const Region& region = partition.regions[i];
     const std::string read = listed(read_by(region));

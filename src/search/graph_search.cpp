@@ -80,15 +80,15 @@ Result<Outcome> GraphSearch::run(const graph::Graph& given) {
   constexpr int kEvaluators = 2;
   if (options_.target != "cpu" && runtime::has_driver()) evaluators_.emplace(kEvaluators);
   WARPLOOM_TRY(target::Capabilities found, resolve_target(options_.target));
-  const auto capabilities = with_rates(std::move(found), options_.budget_seconds);
+  capabilities_ = with_rates(std::move(found), options_.budget_seconds);
+  const target::Capabilities& capabilities = capabilities_;
+  given_ = &given;
   WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(given));
   WARPLOOM_TRY(graph_, plan::lower_for_target(given, capabilities));
   const plan::Limits limits{options_.interrupted,
                             budget_.part(kPlanningShare * budget_.left()).until()};
-  WARPLOOM_TRY(partition_,
-               plan::regions_of(graph_, options_.track, capabilities, limits, options_.constants));
   whole_ = make_task({primitive, options_.track}, capabilities, options_.seed, options_.constants);
-  WARPLOOM_CHECK(make_searches(given, capabilities, limits));
+  WARPLOOM_CHECK(plan_regions(limits));
   if (capabilities.gpu)
     compile_truth(capabilities);
   else
@@ -103,6 +103,7 @@ Result<Outcome> GraphSearch::run(const graph::Graph& given) {
   WARPLOOM_CHECK(make_sessions());
   WARPLOOM_CHECK(search());
   WARPLOOM_TRY(Outcome outcome, whole(given));
+  note_boundaries(outcome);
   outcome.speedup = outcome.verdict.speedup.median;
   outcome.card = target::card_to_json(capabilities);
   outcome.bound = whole_.bound;
@@ -118,29 +119,6 @@ void GraphSearch::say(const char* phase) const {
   if (!options_.on_progress) return;
   options_.on_progress(
       {.seconds = budget_.spent(), .budget_seconds = options_.budget_seconds, .phase = phase});
-}
-
-Status GraphSearch::make_searches(const graph::Graph& given,
-                                  const target::Capabilities& capabilities,
-                                  const plan::Limits& limits) {
-  for (const plan::Region& region : partition_.regions) {
-    if (region.alias) continue;
-    WARPLOOM_CHECK(limits.check());
-    const auto [known, fresh] = search_of_.try_emplace(region.identity, searches_.size());
-    if (fresh) {
-      searches_.push_back(std::make_unique<RegionSearch>());
-      Task& task = searches_.back()->task;
-      const kernels::Region alone(region.graph, options_.track);
-      task = make_task(alone, capabilities, options_.seed, region.constants);
-      task.setup.ranges = region.ranges;
-      task.space = search_space_of(alone, capabilities, region.constants, options_.exact);
-      const auto operators = vendor::operators_of(given, region.graph, region.tensors);
-      task.setup.reference = vendor::match_region(region.graph, operators, options_.track);
-      if (options_.has_model()) take_texts(task);
-    }
-    ++searches_[known->second]->times;
-  }
-  return ok();
 }
 
 // Truth's kernels are compiled once for all regions and the whole: by this process, while the
@@ -163,19 +141,6 @@ void GraphSearch::compile_truth(const target::Capabilities& capabilities) {
       std::async(std::launch::async, [all = std::move(all), arch = capabilities.arch, num_sms] {
         verify::compile_truth_kernels(all, arch, num_sms);
       });
-}
-
-// The heaviest first.
-Status GraphSearch::make_sessions() {
-  for (const auto& one : searches_)
-    order_.push_back(one.get());
-  std::ranges::stable_sort(order_, {}, [](const RegionSearch* one) { return -one->weight(); });
-  for (size_t i = 0; i < order_.size(); ++i) {
-    RegionSearch& one = *order_[i];
-    one.session = std::make_unique<TuningSession>(one.task, options_for(i), budget_, turns_);
-    if (Status opened = one.session->open(); !opened) return fail(with_place(opened.error(), one));
-  }
-  return ok();
 }
 
 // A region's share of the budget, which is what set-up and judgements go by: half in equal parts,
@@ -214,6 +179,11 @@ Status GraphSearch::search() {
   // On a GPU its process is ready by now.
   const bool wants_first_plan = !is_trivial_ && evaluators_ && !proven_ && !has_tried_first_plan_;
   if (wants_first_plan && !options_.is_interrupted()) WARPLOOM_CHECK(prove_first_plan());
+  if (may_change_boundaries()) {
+    constexpr double kBefore = 0.5;  // of the time for rounds
+    WARPLOOM_CHECK(search_on(kBefore));
+    WARPLOOM_CHECK(search_boundaries());
+  }
   WARPLOOM_CHECK(search_on());
   return finish();
 }
@@ -344,10 +314,11 @@ void GraphSearch::rest_all() {
 }
 
 // Slices for the region that can gain most, until the rest is needed for what comes last.
-Status GraphSearch::search_on() {
+Status GraphSearch::search_on(double share) {
   int idle = 0;
+  const double least = (1 - share) * budget_.less(reserve()).left();
   while (!options_.is_interrupted() && idle < kMostIdle) {
-    const Budget kept = budget_.less(reserve());
+    const Budget kept = budget_.less(reserve() + std::max(0.0, least));
     RegionSearch* const one = most_worth(kept.left());
     if (!one) break;
     const Costs& costs = one->session->costs();

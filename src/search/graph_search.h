@@ -6,13 +6,16 @@
 //             so that there is an answer. Where the former would take too long, fallbacks stand in
 //   rounds    slices of time for the region that can gain most (shares.h), until the time is needed
 //             for what comes last, or nothing is left to gain anywhere
+//   bounds    half way through the rounds of a network, other partitions are tried that may gain
+//             by their bound (boundary_search.h); their new regions are searched like the others
 //   finish    each region's best is measured beside its reference; one that is the whole model is
 //             judged whole as well
 //   whole     the plan is judged as a whole. Where it is wrong, the region whose error is nearest
 //             to its bound takes a more exact candidate, and the next plan is judged, until one is
 //             right; at last the fallbacks everywhere. While there is time left, rounds go on from
-//             there. Then regions are judged whole alone, as far as the time allows: the archive
-//             answers with what was
+//             there. Where it has other boundaries than fusion made, the plan with those is judged
+//             whole, too, and the faster one stays. Then regions are judged whole alone, as far as
+//             the time allows: the archive answers with what was
 #pragma once
 #include <cstddef>
 #include <future>
@@ -24,9 +27,13 @@
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+#include "plan/boundaries.h"
 #include "plan/fusion.h"
 #include "plan/limits.h"
 #include "plan/plan.h"
+#include "plan/region.h"
+#include "search/boundary_archive.h"
+#include "search/boundary_search.h"
 #include "search/budget.h"
 #include "search/compile_pool.h"
 #include "search/options.h"
@@ -59,13 +66,10 @@ class GraphSearch {
 
  private:
   void say(const char* phase) const;
-  Status make_searches(const graph::Graph& given, const target::Capabilities& capabilities,
-                       const plan::Limits& limits);
   void compile_truth(const target::Capabilities& capabilities);
 
   verify::EvaluatorPool* evaluators() { return evaluators_ ? &*evaluators_ : nullptr; }
 
-  Status make_sessions();
   Options options_for(size_t number);
   Error with_place(Error error, const RegionSearch& one) const;
 
@@ -78,7 +82,8 @@ class GraphSearch {
   Status prove_first_plan();
   Status take_winners();
   Status slice(RegionSearch& one, const Slice& slice);
-  Status search_on();
+  // Rounds, in a share of the time that is not kept back.
+  Status search_on(double share = 1);
   RegionSearch* most_worth(double seconds);
   Status finish();
   void prove_regions();
@@ -90,6 +95,19 @@ class GraphSearch {
   double delivery_reserve() const;
   double whole_reserve() const;
   double reserve() const;
+
+  // graph_boundaries.cpp
+  Status plan_regions(const plan::Limits& limits);
+  Status use(plan::Partition partition, const plan::Limits& limits = {});
+  Status add_search(const plan::Region& region);
+  Status make_sessions();
+  bool may_change_boundaries() const;
+  Status search_boundaries();
+  Result<double> judge_trial(const BoundarySearch::Trial& trial, const Budget& budget);
+  double trial_seconds(const plan::Partition& partition) const;
+  double best_us_of(const plan::Region& region) const;
+  Status take_faster_partition(Outcome& out);
+  void note_boundaries(Outcome& out);
 
   // graph_whole.cpp
   std::optional<vendor::VendorProblem> whole_reference(const graph::Graph& given,
@@ -117,16 +135,26 @@ class GraphSearch {
   std::optional<verify::EvaluatorPool> evaluators_;  // where the target may be a GPU
   std::future<void> truth_kernels_;                  // once they are compiled, as far as they are
   CompilePool::Turns turns_;
+  target::Capabilities capabilities_;
+  const graph::Graph* given_ = nullptr;
   graph::Graph graph_;  // as it is cut into regions
-  plan::Partition partition_;
+  std::optional<plan::Boundaries> boundaries_;
+  std::optional<BoundaryArchive> boundary_archive_;  // where they are a choice
+  std::string boundary_note_;                        // what became of that, in words
+  int boundaries_tried_ = 0;
+  plan::Partition partition_;  // that the search goes by
   Task whole_;
-  bool is_trivial_ = false;                              // one region is the whole
-  std::vector<std::unique_ptr<RegionSearch>> searches_;  // one a different region
-  std::map<std::string, size_t> search_of_;              // by the region's identity
-  std::vector<RegionSearch*> order_;                     // the heaviest first
-  std::vector<RegionSearch*> awake_;                     // with an evaluator, the latest last
-  std::optional<PlanJudge> judge_;                       // of several regions
-  std::optional<Outcome> proven_;                        // a plan that is right
+  bool is_trivial_ = false;  // one region is the whole
+  // One a different region, of all partitions that were looked at.
+  std::vector<std::unique_ptr<RegionSearch>> searches_;
+  std::map<std::string, size_t> search_of_;  // by the region's identity
+  // Those of the partition: in the order of their first kernels, and the heaviest first.
+  std::vector<RegionSearch*> regions_;
+  std::vector<RegionSearch*> order_;
+  bool has_sessions_ = false;
+  std::vector<RegionSearch*> awake_;  // with an evaluator, the latest last
+  std::optional<PlanJudge> judge_;    // of several regions
+  std::optional<Outcome> proven_;     // a plan that is right
   bool has_tried_first_plan_ = false;
   bool has_room_for_all_ = false;  // evaluators of the heaviest regions and of the whole at once
 };

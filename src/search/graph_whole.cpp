@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/error.h"
 #include "base/rows.h"
 #include "codegen/launch_list.h"
@@ -62,10 +63,10 @@ Status GraphSearch::join(Outcome& out) {
 
 // The regions' figures added up.
 Outcome GraphSearch::summed() const {
-  Outcome out = searches_.empty() ? Outcome{} : searches_[0]->outcome;
+  Outcome out = regions_.empty() ? Outcome{} : regions_[0]->outcome;
   out.problem = whole_.setup.graph.name;
   std::vector<Outcome> regions;
-  for (const auto& one : searches_) {
+  for (const RegionSearch* one : regions_) {
     regions.push_back(one->outcome);
     regions.back().times = one->times;
     regions.back().speedup = one->outcome.verdict.speedup.median;
@@ -94,7 +95,8 @@ LaunchList GraphSearch::linked(plan::Plan& plan) const {
 void GraphSearch::name_regions(Outcome& out, const graph::Graph& given) const {
   for (const plan::Region& region : partition_.regions) {
     if (region.alias) continue;
-    Outcome& named = out.regions[search_of_.at(region.identity)];
+    const RegionSearch* const one = searches_[search_of_.at(region.identity)].get();
+    Outcome& named = out.regions[as_size(std::ranges::find(regions_, one) - regions_.begin())];
     if (!named.output.empty()) continue;
     named.label = label_of(given, graph_, region);
     named.output = listed(region.stored());
@@ -143,6 +145,7 @@ Result<Outcome> GraphSearch::whole(const graph::Graph& given) {
     WARPLOOM_CHECK(finish());
     WARPLOOM_TRY(out, judged_whole());
   }
+  WARPLOOM_CHECK(take_faster_partition(out));
   prove_regions();
   name_regions(out, given);
   return out;
@@ -180,7 +183,8 @@ Result<Outcome> GraphSearch::judged_whole() {
 
 // Whether it is the plan that was judged right.
 bool GraphSearch::is_proven(const Outcome& out) const {
-  return proven_ && proven_->plan.configs == out.plan.configs;
+  return proven_ && proven_->plan.configs == out.plan.configs &&
+         proven_->plan.partition.changes == out.plan.partition.changes;
 }
 
 // Regions may be right alone and wrong together: then the one whose error is nearest to its bound

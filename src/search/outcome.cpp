@@ -12,6 +12,7 @@
 #include "codegen/launch_list.h"
 #include "graph/track.h"
 #include "kernels/config/kernel_config.h"
+#include "plan/boundary_change.h"
 #include "runtime/noise.h"
 #include "runtime/standing.h"
 #include "verify/evaluator.h"
@@ -206,6 +207,13 @@ json to_json(const Outcome& outcome) {
   out["coders"] = json::array();
   for (const Outcome& region : outcome.regions)
     if (!region.coder.is_null()) out["coders"].push_back(region.coder);
+  out["boundaries"] = nullptr;
+  if (!outcome.boundaries.key.empty())
+    out["boundaries"] = {{"changes", plan::to_json(outcome.plan.partition.changes)},
+                         {"text", to_text(outcome.plan.partition.changes)},
+                         {"tried", outcome.boundaries.tried},
+                         {"note", known(outcome.boundaries.note)},
+                         {"key", outcome.boundaries.key}};
   out["regions"] = json::array();
   int number = 0;
   for (const Outcome& region : outcome.regions)

@@ -11,6 +11,13 @@
 #include "verify/evaluator.h"
 
 namespace warploom::search {
+// What a search made of a network's boundaries between regions (boundary_search.h).
+struct BoundaryOutcome {
+  int tried = 0;     // other partitions
+  std::string note;  // what became of it, where there is something to say
+  std::string key;   // of the network in the archive; empty: its boundaries were no choice
+};
+
 // What a search found. Figures that belong together are of one run: a region's time and its
 // reference's were taken in turns, and its speedup is of their pairs. What is not known is 0 (a
 // name: empty) here and null in JSON.
@@ -53,6 +60,7 @@ struct Outcome {
       regions;      // the different ones, each for itself, in the order of their first kernels
   int times = 1;    // of a region: how often it occurs
   plan::Plan plan;  // of the whole; of a region none
+  BoundaryOutcome boundaries;
   LaunchList list;
   std::string schedule_text() const;  // a line a region
 };

@@ -56,15 +56,6 @@ int64_t time_of_build() {
   return std::chrono::duration_cast<std::chrono::seconds>(since_1970).count();
 }
 
-// Another build of this program may emit other source for the same config.
-std::string build_stamp() {
-  std::error_code ignored;
-  const std::filesystem::path self = own_file();
-  const auto written = std::filesystem::last_write_time(self, ignored).time_since_epoch().count();
-  const std::string text = fmt::format("{} {}", written, std::filesystem::file_size(self, ignored));
-  return "build " + hash_hex(text).substr(0, 8);
-}
-
 // What the archive keeps of a figure: nothing where 0 stands for what was not measured.
 std::optional<double> known(double figure) {
   return figure > 0 ? std::optional(figure) : std::nullopt;
@@ -81,6 +72,14 @@ std::optional<archive::Run> latest(const std::vector<archive::Run>& runs, const 
   return found == runs.rend() ? std::nullopt : std::optional(*found);
 }
 }  // namespace
+
+std::string build_stamp() {
+  std::error_code ignored;
+  const std::filesystem::path self = own_file();
+  const auto written = std::filesystem::last_write_time(self, ignored).time_since_epoch().count();
+  const std::string text = fmt::format("{} {}", written, std::filesystem::file_size(self, ignored));
+  return "build " + hash_hex(text).substr(0, 8);
+}
 
 TaskArchive::TaskArchive(const Task& task, const Options& options)
     : task_(task), options_(options), stamp_(build_stamp()) {}

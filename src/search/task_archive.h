@@ -26,6 +26,9 @@ struct Remembered {
   bool best = false;          // the best that was known when the search began
 };
 
+// Which build of this program this is: another may emit other source for the same config.
+std::string build_stamp();
+
 class TaskArchive {
  public:
   TaskArchive(const Task& task, const Options& options);

@@ -92,6 +92,7 @@ Status TuningSession::open() {
   WARPLOOM_CHECK(archive_.open());
   WARPLOOM_TRY(std::optional<Candidate> known, archive_.lookup_result());
   from_archive_ = known.has_value();
+  if (known) best_us_ = known->verdict.median_us;
   if (known) candidates_.push_back(*std::move(known));
   return ok();
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/nearest.h"
 #include "cpu/pool.h"
 #include "layout/tv_layout.h"
@@ -136,13 +138,23 @@ const Capabilities& base_of(const std::string& arch) {
   return *best;
 }
 
+// A cache's size by the C library or, where that does not know it, as on an Arm, by the kernel's
+// files, which say "1024K"; 0: neither.
+int64_t cache_bytes(int name, int index) {
+  const long known = sysconf(name);
+  if (known > 0) return known;
+  const auto text =
+      read_file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+  return text ? int64_t{std::strtoll(text->c_str(), nullptr, 10)} << 10 : 0;
+}
+
 // A CPU with an instruction set: this machine's cores and caches, also where the set is of another
 // processor, of which nothing is known.
 Capabilities cpu_with(const InstructionSet& set) {
   const auto cores = as_int(wl::allowed_cores().size());
   const bool is_here = set.processor == instruction_set_here().processor;
-  const long l2 = is_here ? sysconf(_SC_LEVEL2_CACHE_SIZE) : 0;
-  const long l3 = is_here ? sysconf(_SC_LEVEL3_CACHE_SIZE) : 0;
+  const int64_t l2 = is_here ? cache_bytes(_SC_LEVEL2_CACHE_SIZE, 2) : 0;
+  const int64_t l3 = is_here ? cache_bytes(_SC_LEVEL3_CACHE_SIZE, 3) : 0;
   // Bounds no core of today exceeds: 5 GHz; 50 GB/s of memory a core, 800 in all.
   const double flops = 2.0 * set.multiply_adds * set.vector_bytes / 4;  // of a core and cycle
   const double tflops = cores * flops * 5e9 * 1e-12;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <ostream>
 #include <set>
 #include <string>
 #include <utility>
@@ -48,6 +49,10 @@ uint64_t number(const char* name, uint64_t otherwise) {
 struct Parameter {
   std::string arch;
   std::string family;
+
+  friend std::ostream& operator<<(std::ostream& out, const Parameter& one) {
+    return out << one.family << " on " << one.arch;
+  }
 };
 
 // A region with inputs, under a schedule.

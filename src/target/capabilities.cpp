@@ -309,7 +309,12 @@ Result<Capabilities> capabilities_of(const std::string& target) {
   if (const Card* card = default_card(target)) return planned_for(*card);
   if (const Card* card = card_named(target)) return planned_for(*card);
   std::vector<std::string> known = known_targets();
-  const std::string targets = fmt::format("{}", fmt::join(known, ", "));
+  std::vector<std::string> described;
+  for (const std::string& name : known) {
+    const InstructionSet* const set = instruction_set(name);
+    described.push_back(set ? fmt::format("{} ({})", name, set->vectors) : name);
+  }
+  const std::string targets = fmt::format("{}", fmt::join(described, ", "));
   for (const Card& card : cards())
     known.emplace_back(card.name);
   const std::vector<std::string> names(known.begin() + std::ssize(known_targets()), known.end());

@@ -33,7 +33,8 @@ TEST_F(Cli, SearchesForAnOlderSetOfThisProcessorAndDeliversItsFlags) {
   ASSERT_TRUE(makefile);
   EXPECT_NE(makefile->find("-march=x86-64-v3"), std::string::npos) << *makefile;
   EXPECT_EQ(shell("make -C made check").status, 0);
-  EXPECT_EQ(shell("$W verify made --json").status, 0);
+  const Ran judged = shell("$W verify made --json");
+  EXPECT_EQ(judged.status, 0) << judged.text << judged.err;
 }
 }  // namespace
 }  // namespace warploom

@@ -30,6 +30,14 @@ foreach(hot ${WARPLOOM_HOT})
     SKIP_PRECOMPILE_HEADERS ON)
 endforeach()
 
+# Cells are written for x86-64: what is left out for this processor.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
+  set(WARPLOOM_ELSEWHERE "/verify/elsewhere/")
+else()
+  set(WARPLOOM_ELSEWHERE
+    "/verify/(cell|cell_code|cell_process|cell_reads|traced|memory_reads|read_watch)\\.cpp$")
+endif()
+
 # What is copied into a cell (src/verify/cell_code.h): code that refers to nothing outside of it.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/verify/cell_code.cpp PROPERTIES
   SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-O2;-fno-sanitize=all;-fno-stack-protector;\
@@ -40,6 +48,7 @@ function(warploom_room name)
   cmake_parse_arguments(ARG "" "" "USES;LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "${WARPLOOM_ELSEWHERE}")
   if(NOT sources)
     return()
   endif()

@@ -12,6 +12,7 @@ ALLOWED = {
     "libpthread.so.0",
     "librt.so.1",
     "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
 }
 NEWEST_GLIBC = (2, 36)
 

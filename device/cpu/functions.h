@@ -28,6 +28,8 @@ WL_INLINE vf neg(vf a) {
 WL_INLINE vf fma(vf a, vf b, vf c) {
 #if defined(WL_NATIVE) && (WL_VECTOR_BYTES == 64 || defined(__FMA__))
   return (vf)WL_NATIVE(fmadd)((native)a, (native)b, (native)c);
+#elif defined(WL_NEON)
+  return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
   return a * b + c;
 #endif
@@ -50,13 +52,19 @@ WL_INLINE vf max(vf a, vf b) {
   const __m512 m = _mm512_max_ps((__m512)a, (__m512)b);
   return (vf)_mm512_mask_mov_ps(m, _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q),
                                 (__m512)a);
+#elif defined(WL_NEON)
+  return (vf)vmaxq_f32((float32x4_t)a, (float32x4_t)b);
 #else
   return select((a > b) | (a != a), a, b);
 #endif
 }
 
 WL_INLINE vf min(vf a, vf b) {
+#if defined(WL_NEON)
+  return (vf)vminq_f32((float32x4_t)a, (float32x4_t)b);
+#else
   return select((a < b) | (a != a), a, b);
+#endif
 }
 
 WL_INLINE vf relu(vf a) {
@@ -86,6 +94,8 @@ WL_INLINE vf reciprocal(vf a) {
 WL_INLINE vf sqrt(vf a) {
 #if defined(WL_NATIVE)
   return (vf)WL_NATIVE(sqrt)((native)a);
+#elif defined(WL_NEON)
+  return (vf)vsqrtq_f32((float32x4_t)a);
 #else
   for (long i = 0; i < kLanes; ++i)
     a[i] = __builtin_sqrtf(a[i]);
@@ -156,10 +166,12 @@ WL_INLINE vf exp_reduced(vf r) {
   return fma(q, rr, r) + 1.0f;
 }
 
-// Keeps NaN: the processor's min and max answer their second operand then.
+// Keeps NaN: an x86's min and max answer their second operand then, NEON's NaN.
 WL_INLINE vf clamp(vf x, float low, float high) {
 #if defined(WL_NATIVE)
   return (vf)WL_NATIVE(min)((native)splat(high), WL_NATIVE(max)((native)splat(low), (native)x));
+#elif defined(WL_NEON)
+  return min(splat(high), max(splat(low), x));
 #else
   x = select(x < low, splat(low), x);
   return select(x > high, splat(high), x);

@@ -39,6 +39,15 @@ inline std::vector<int> allowed_cores() {
   return cores;
 }
 
+// What a thread that spins says to its core between two looks.
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" : : : "memory");  // `yield` does nothing on most cores; this takes as long
+#endif
+}
+
 // Memory aligned to 4096; from 4 MiB on aligned to 2 MiB and huge pages asked for. Null when there
 // is none.
 inline std::shared_ptr<void> allocate_pages(int64_t bytes) {
@@ -108,7 +117,7 @@ class Pool {
     gate_.fetch_or(kClosed, std::memory_order_acq_rel);
     for (int spins = 0; gate_.load(std::memory_order_acquire) != kClosed; ++spins) {
       if (spins < 20000)
-        __builtin_ia32_pause();
+        pause();
       else
         std::this_thread::yield();
     }
@@ -162,7 +171,7 @@ class Pool {
       const auto until = std::chrono::steady_clock::now() + kSpin;
       while (run_number_.load(std::memory_order_acquire) == seen) {
         for (int i = 0; i < 32; ++i)
-          __builtin_ia32_pause();
+          pause();
         if (std::chrono::steady_clock::now() >= until)
           run_number_.wait(seen, std::memory_order_acquire);
       }

@@ -1,13 +1,19 @@
 // Vectors of floats: the registers that emitted CPU kernels compute with.
 //
-// vf holds kLanes floats: 16 with AVX-512, 8 with AVX2, 4 otherwise; a kernel may ask for fewer by
-// WL_VECTOR_BYTES. Memory holds float, bf16, f16 or integers; load() and store() convert, floats
-// rounding to nearest even. Nothing here needs an aligned address.
+// vf holds kLanes floats: 16 with AVX-512, 8 with AVX2, 4 otherwise, as with NEON; a kernel may ask
+// for fewer by WL_VECTOR_BYTES. Every function is written on vectors that g++ and clang++ have for
+// any processor; instructions of one stand beside, where they do better. Memory holds float, bf16,
+// f16 or integers; load() and store() convert, floats rounding to nearest even. Nothing here needs
+// an aligned address.
 //
 //   wl::store(y + i, wl::load(x + i) * 2.0f);               // kLanes elements
 //   wl::store_first(y + i, wl::load_some(x + i, 0, n, 0), n); // the first n of them
 #pragma once
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 #include <utility>
 
 #ifndef WL_VECTOR_BYTES
@@ -55,9 +61,14 @@ typedef __m512 native;
 #elif WL_VECTOR_BYTES == 32 && defined(__AVX__)
 typedef __m256 native;
 #define WL_NATIVE(op) _mm256_##op##_ps
-#elif WL_VECTOR_BYTES == 16
+#elif WL_VECTOR_BYTES == 16 && defined(__x86_64__)
 typedef __m128 native;
 #define WL_NATIVE(op) _mm_##op##_ps
+#endif
+
+// NEON: its operations have names of several forms, and stand where they are used.
+#if WL_VECTOR_BYTES == 16 && defined(__aarch64__)
+#define WL_NEON 1
 #endif
 
 // Numbers of lanes as a pack, for shuffles.
@@ -93,6 +104,8 @@ WL_INLINE vf load(const f16* p) {
   return (vf)_mm512_cvtph_ps((__m256i) * reinterpret_cast<const vh_anywhere*>(p));
 #elif WL_VECTOR_BYTES == 32 && defined(__F16C__)
   return (vf)_mm256_cvtph_ps((__m128i) * reinterpret_cast<const vh_anywhere*>(p));
+#elif defined(WL_NEON)
+  return (vf)vcvt_f32_f16((float16x4_t) * reinterpret_cast<const vh_anywhere*>(p));
 #else
   vf out;
   for (long i = 0; i < kLanes; ++i)
@@ -119,6 +132,8 @@ WL_INLINE void store(f16* p, vf x) {
   *reinterpret_cast<vh_anywhere*>(p) = (vh)_mm512_cvtps_ph((__m512)x, 0);
 #elif WL_VECTOR_BYTES == 32 && defined(__F16C__)
   *reinterpret_cast<vh_anywhere*>(p) = (vh)_mm256_cvtps_ph((__m256)x, 0);
+#elif defined(WL_NEON)
+  *reinterpret_cast<vh_anywhere*>(p) = (vh)vcvt_f16_f32((float32x4_t)x);
 #else
   for (long i = 0; i < kLanes; ++i)
     p[i] = cast<f16>(x[i]);
@@ -235,7 +250,9 @@ WL_INLINE void stream(float* p, vf x) {
 }
 #endif
 WL_INLINE void stream_end() {
+#if defined(__x86_64__)
   _mm_sfence();
+#endif
 }
 
 // A value as it would be after it was stored in T and loaded again.

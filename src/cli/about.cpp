@@ -26,6 +26,7 @@
 #include "runtime/library.h"
 #include "runtime/rates.h"
 #include "target/capabilities.h"
+#include "target/instruction_set.h"
 #include "vendor/libraries.h"
 
 namespace warploom::cli {
@@ -66,7 +67,9 @@ Result<std::string> temporary_found() {
 }
 
 std::string cpu_text(const target::Capabilities& cpu) {
-  return fmt::format("{}, {} cores, {}-byte vectors", cpu.arch, cpu.num_sms, cpu.vector_bytes);
+  const target::InstructionSet* const set = target::instruction_set(cpu.arch);
+  return fmt::format("{} ({}), {} cores, {}-byte vectors", cpu.arch, set ? set->vectors : "?",
+                     cpu.num_sms, cpu.vector_bytes);
 }
 
 std::string gpu_text(const std::unique_ptr<Executor>& gpu) {

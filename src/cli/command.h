@@ -71,7 +71,8 @@ Command completion_command(
 inline constexpr const char* kShutIn = "__shut_in";
 inline constexpr std::string_view kVersion = "0.1.0";  // as in CMakeLists.txt
 inline constexpr const char* kTargetHelp =
-    "auto, cpu, sm_80, sm_86, sm_89, sm_90a, or a card, as \"H100 SXM\"";
+    "auto, cpu, sm_80, sm_86, sm_89, sm_90a, a card, as \"H100 SXM\", or an instruction set of "
+    "CPUs, as x86-64-v3";
 inline constexpr const char* kAssumeHelp =
     "NAME=lower or NAME=upper: of that input's matrices a triangle alone counts";
 inline constexpr const char* kConstantHelp =

@@ -38,6 +38,7 @@
 #include "synth/synthesize.h"
 #include "target/capabilities.h"
 #include "target/card.h"
+#include "target/instruction_set.h"
 #include "tile/print.h"
 #include "tile/program.h"
 #include "verify/setup.h"
@@ -249,8 +250,8 @@ Status add_regions(Facts& facts) {
   const std::string arch = report::text_at(facts.plan, "/launch_list/arch");
   if (model.empty()) return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model"});
   WARPLOOM_TRY(graph::Graph graph, parse_onnx(model, "the plan's model"));
-  WARPLOOM_TRY(target::Capabilities capabilities,
-               target::capabilities_of(arch.starts_with("sm_") ? arch : "cpu"));
+  const bool is_known = arch.starts_with("sm_") || target::instruction_set(arch);
+  WARPLOOM_TRY(target::Capabilities capabilities, target::capabilities_of(is_known ? arch : "cpu"));
   capabilities = card_of_plan(std::move(capabilities), facts.plan);
   WARPLOOM_TRY(graph, plan::lower_for_target(std::move(graph), capabilities));
   const Track track = *track_named(report::text_at(facts.plan, "/track"));

@@ -27,6 +27,7 @@
 #include "search/outcome.h"
 #include "search/task.h"
 #include "target/capabilities.h"
+#include "target/instruction_set.h"
 #include "vendor/match.h"
 #include "verify/evaluator.h"
 #include "verify/setup.h"
@@ -104,7 +105,9 @@ Status open_plan(const Flags& flags, Bench& bench) {
   WARPLOOM_TRY(auto built, export_::as_built(bench.path.parent_path(), plan, std::move(list)));
   bench.list = std::move(built.list);
   bench.file = built.kernel_file;
-  const std::string target = bench.list.engine == Engine::cuda ? bench.list.arch : "cpu";
+  const std::string& arch = bench.list.arch;
+  const bool is_named = bench.list.engine == Engine::cuda || target::instruction_set(arch);
+  const std::string target = is_named ? arch : "cpu";
   WARPLOOM_TRY(bench.capabilities, search::resolve_target(target));
   bench.track = *track_named(plan["track"].get<std::string>());
   bench.operators = bench.graph;

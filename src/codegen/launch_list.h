@@ -88,7 +88,7 @@ std::optional<SpecialValues> special_values_named(std::string_view name);
 
 struct LaunchList {
   Engine engine = Engine::cuda;
-  std::string arch;                // "sm_90a", "sm_80", "x86-64-avx512", …
+  std::string arch;                // "sm_90a", "sm_80", "x86-64-v4", …
   std::vector<BufferSpec> inputs;  // in the graph's order
   std::vector<BufferSpec> outputs;
   std::vector<BufferSpec> workspaces;

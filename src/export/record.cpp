@@ -37,8 +37,8 @@ std::string parameter_type(Dtype dtype, bool gpu) {
 }
 
 // Those the kernels were judged with, less what makes them a shared library.
-std::string cpu_flags() {
-  std::vector<std::string> flags = runtime::kCpuCompileFlags;
+std::string cpu_flags(const LaunchList& list) {
+  std::vector<std::string> flags = runtime::cpu_compile_flags(list.arch);
   std::erase_if(flags, [](const std::string& flag) {
     return flag == "-shared" || flag == "-fPIC" || flag.starts_with("-std=");
   });
@@ -47,7 +47,7 @@ std::string cpu_flags() {
 
 // With which the PyTorch module compiles the sources: those of the Makefile.
 std::string module_flags(const LaunchList& list) {
-  if (list.engine == Engine::cpu) return "-std=c++20 -pthread " + cpu_flags();
+  if (list.engine == Engine::cpu) return "-std=c++20 -pthread " + cpu_flags(list);
   return fmt::format("-std=c++17 -O3 -gencode arch=compute_{0},code=sm_{0}", list.arch.substr(3));
 }
 
@@ -94,7 +94,7 @@ class Recorder {
     record_["engine_text"] = resource(engine);
     record_["gpu_arch"] = gpu_ ? arch : "";
     record_["arch_number"] = arch.starts_with("sm_") ? arch.substr(3) : arch;
-    record_["cpu_flags"] = cpu_flags();
+    record_["cpu_flags"] = gpu_ ? "" : cpu_flags(list_);
     record_["compiler"] = gpu_ ? "nvcc" : "g++ or what CXX names";
     record_["device"] = gpu_ ? "an " + arch + " GPU" : "the CPU";
     record_["module_flags"] = module_flags(list_);

@@ -40,8 +40,10 @@ typedef double Vector8 __attribute__((vector_size(64), aligned(8)));
       for (int j = 0; j < kVectors; ++j)                                                         \
         *reinterpret_cast<Vector*>(tile + (i * kVectors + j) * kLanes) = sum[i][j];              \
   }
+#if defined(__x86_64__)
 WARPLOOM_MICRO(micro_avx512, __attribute__((target("avx512f,fma"))), Vector8, 8, 3)
 WARPLOOM_MICRO(micro_avx2, __attribute__((target("avx2,fma"))), Vector4, 4, 3)
+#endif
 WARPLOOM_MICRO(micro_plain, , Vector2, 4, 3)
 #undef WARPLOOM_MICRO
 
@@ -52,9 +54,11 @@ struct Micro {
 };
 
 Micro fastest_micro() {
+#if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return {8, 24, micro_avx512};
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (has_avx2) return {4, 12, micro_avx2};
+#endif
   return {4, 6, micro_plain};
 }
 

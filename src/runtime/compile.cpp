@@ -39,6 +39,7 @@
 #include "runtime/foreign_text.h"
 #include "runtime/precompiled_header.h"
 #include "runtime/units.h"
+#include "target/instruction_set.h"
 
 namespace warploom::runtime {
 namespace fs = std::filesystem;
@@ -279,11 +280,23 @@ void at_once(size_t count, const CompileOptions& options, const std::function<vo
   }
   all();
 }
+
+// The compilers that are found make code for this processor.
+Status check_processor(const std::string& arch) {
+  const target::InstructionSet* const set = target::instruction_set(arch);
+  const target::InstructionSet& here = target::instruction_set_here();
+  if (!set || set->processor == here.processor) return ok();
+  return fail({ErrorCode::kWrongMachine, "the kernels are for another processor", arch,
+               std::string(here.name), arch,
+               "compile their source there, or with a cross compiler: warploom show --what "
+               "source"});
+}
 }  // namespace
 
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
   constexpr int kMostTimes = 4;
   const bool cpu = list.engine == Engine::cpu;
+  if (cpu) WARPLOOM_CHECK(check_processor(list.arch));
   WARPLOOM_TRY(const Compiler compiler, cpu ? find_cpu_compiler() : find_cuda_compiler());
   const std::vector<Unit> units = units_of(list);
   std::vector<Result<Image>> images(units.size(), Image{});
@@ -291,8 +304,8 @@ Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
   at_once(units.size(), options, [&](size_t i) {
     if (refused) return;
     const auto time = options.time * std::min(units[i].texts, kMostTimes);
-    images[i] = cpu ? image_of({compiler, cpu_command(compiler), "cpu", units[i].text, time,
-                                options.foreign})
+    images[i] = cpu ? image_of({compiler, cpu_command(compiler, list.arch), "cpu", units[i].text,
+                                time, options.foreign})
                     : compile_cuda(units[i].text, list.arch, options);
     if (!images[i]) refused = true;
   });

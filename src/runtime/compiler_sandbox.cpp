@@ -59,7 +59,9 @@ constexpr std::array kPrefixFolders = {"bin",
                                        "targets",
                                        "x86_64-linux-gnu",
                                        "x86_64-pc-linux-gnu",
-                                       "x86_64-conda-linux-gnu"};
+                                       "x86_64-conda-linux-gnu",
+                                       "aarch64-linux-gnu",
+                                       "aarch64-conda-linux-gnu"};
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);

@@ -23,6 +23,7 @@
 #include "base/process.h"
 #include "base/rendered.h"
 #include "runtime/library.h"
+#include "target/instruction_set.h"
 
 namespace warploom::runtime {
 namespace {
@@ -162,10 +163,23 @@ Result<Compiler> find_cpu_compiler() {
                "install g++ (12 or later) or clang++, or name one in CXX"});
 }
 
-std::vector<std::string> cpu_command(const Compiler& compiler) {
+std::vector<std::string> cpu_compile_flags(std::string_view arch) {
+  const target::InstructionSet& here = target::instruction_set_here();
+  const target::InstructionSet* const named = target::instruction_set(arch);
+  const target::InstructionSet& set = named ? *named : here;
+  const std::string_view march = &set == &here ? "native" : set.march;
+  std::vector<std::string> flags = {"-O3", fmt::format("-march={}", march)};
+  if (!set.tuning.empty()) flags.emplace_back(set.tuning);
+  flags.insert(flags.end(),
+               {"-std=c++20", "-shared", "-fPIC", "-fno-math-errno", "-ffp-contract=fast"});
+  return flags;
+}
+
+std::vector<std::string> cpu_command(const Compiler& compiler, std::string_view arch) {
   std::vector<std::string> argv = {compiler.path};
   argv.insert(argv.end(), compiler.arguments.begin(), compiler.arguments.end());
-  argv.insert(argv.end(), kCpuCompileFlags.begin(), kCpuCompileFlags.end());
+  const std::vector<std::string> flags = cpu_compile_flags(arch);
+  argv.insert(argv.end(), flags.begin(), flags.end());
   argv.insert(argv.end(), {"-nostartfiles", "-Wl,--as-needed", "-Wl,-z,now,-z,relro"});
   return argv;
 }

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include "base/rendered.h"
 #include "runtime/compile.h"
 
@@ -62,13 +63,12 @@ Result<Image> compile_shared_object(const std::string& source,
                                     const std::vector<std::string>& flags,
                                     const std::string& device, std::chrono::milliseconds time,
                                     bool foreign = false);
-// The flags every CPU kernel is compiled with.
-inline const std::vector<std::string> kCpuCompileFlags = {
-    "-O3",     "-march=native", "-mprefer-vector-width=512", "-std=c++20",
-    "-shared", "-fPIC",         "-fno-math-errno",           "-ffp-contract=fast"};
+// The flags every CPU kernel is compiled with: for all that this processor can do (-march=native)
+// where its instruction set is the one that is named, or none is, else for that set as it is.
+std::vector<std::string> cpu_compile_flags(std::string_view arch = {});
 // The compiler with these flags, and those of an image with nothing around its kernels: no code of
 // a linker's own that runs when it is loaded, no memory that stays writable afterwards.
-std::vector<std::string> cpu_command(const Compiler& compiler);
+std::vector<std::string> cpu_command(const Compiler& compiler, std::string_view arch = {});
 
 // What a compiler made, not in the cache yet.
 struct Output {

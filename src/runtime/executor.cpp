@@ -284,13 +284,21 @@ class CpuExecutor final : public Executor {
  private:
   wl::Pool pool_;
 };
+
+// As the system calls it; of an Arm, which has no such words there, its numbers.
+std::string cpu_name() {
+  const std::string model = proc_value("/proc/cpuinfo", "model name");
+  if (!model.empty()) return model;
+  const std::string maker = proc_value("/proc/cpuinfo", "CPU implementer");
+  const std::string part = proc_value("/proc/cpuinfo", "CPU part");
+  return part.empty() ? "CPU" : fmt::format("CPU {} {}", maker, part);
+}
 }  // namespace
 
 Result<DeviceInfo> cpu_info() {
   WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of("cpu"));
   DeviceInfo info;
-  info.name = proc_value("/proc/cpuinfo", "model name");
-  if (info.name.empty()) info.name = "CPU";
+  info.name = cpu_name();
   info.arch = capabilities.arch;
   info.num_sms = as_int(wl::allowed_cores().size());
   info.memory_bytes = as_int64(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);

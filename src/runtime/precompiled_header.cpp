@@ -104,8 +104,12 @@ Status make(const fs::path& header, const Compiler& compiler, std::vector<std::s
 }  // namespace
 
 const std::string& this_processor() {
-  static const std::string processor =
-      proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
+  static const std::string processor = [] {
+    std::string all;
+    for (const char* field : {"model name", "flags", "CPU implementer", "CPU part", "Features"})
+      all += proc_value("/proc/cpuinfo", field);
+    return all;
+  }();
   return processor;
 }
 

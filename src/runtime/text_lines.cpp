@@ -33,18 +33,17 @@ std::unique_ptr<TextLines> TextLines::make(const LaunchList& list, size_t kernel
   const auto unit = std::ranges::find_if(
       units, [&](const Unit& one) { return std::ranges::count(one.kernels, kernel) > 0; });
   if (unit == units.end()) return nullptr;
-  Result<Compiler> compiler = find_cpu_compiler();
+  const Result<Compiler> compiler = find_cpu_compiler();
   if (!compiler) return nullptr;
-  std::unique_ptr<TextLines> made(new TextLines(std::move(*compiler)));
+  std::unique_ptr<TextLines> made(new TextLines(*compiler, list.arch));
   made->text_ = unit->text;
   return made->compile() ? std::move(made) : nullptr;
 }
 
 Status TextLines::compile() {
-  const std::vector<std::string> command = cpu_command(compiler_);
-  sandbox_ = std::make_unique<CompilerSandbox>(compiler_, command, "cpu", kTime, true);
+  sandbox_ = std::make_unique<CompilerSandbox>(compiler_, command_, "cpu", kTime, true);
   const auto step = [&](std::initializer_list<const char*> more) -> Status {
-    std::vector<std::string> argv = command;
+    std::vector<std::string> argv = command_;
     argv.insert(argv.end(), more.begin(), more.end());
     WARPLOOM_CHECK(sandbox_->run(argv));
     return ok();

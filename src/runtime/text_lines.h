@@ -23,7 +23,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
+#include <string_view>
+#include <vector>
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "runtime/compiler_sandbox.h"
@@ -43,12 +44,14 @@ class TextLines {
   TextPlace place_at(uint64_t address) const;
 
  private:
-  explicit TextLines(Compiler compiler) : compiler_(std::move(compiler)) {}
+  TextLines(const Compiler& compiler, std::string_view arch)
+      : compiler_(compiler), command_(cpu_command(compiler, arch)) {}
 
   Status compile();
   int line_at(uint64_t address) const;
 
   Compiler compiler_;
+  std::vector<std::string> command_;
   std::unique_ptr<CompilerSandbox> sandbox_;
   std::string text_;
   std::string image_;

@@ -32,6 +32,7 @@
 #include "search/task.h"
 #include "search/tuning_session.h"
 #include "target/capabilities.h"
+#include "target/instruction_set.h"
 #include "vendor/match.h"
 #include "verify/setup.h"
 #include "verify/truth_kernels.h"
@@ -78,7 +79,8 @@ Result<Outcome> GraphSearch::run(const graph::Graph& given) {
   say("planning");
   // The region that comes first, and the process that judges whole.
   constexpr int kEvaluators = 2;
-  if (options_.target != "cpu" && runtime::has_driver()) evaluators_.emplace(kEvaluators);
+  const bool may_be_gpu = options_.target != "cpu" && !target::instruction_set(options_.target);
+  if (may_be_gpu && runtime::has_driver()) evaluators_.emplace(kEvaluators);
   WARPLOOM_TRY(target::Capabilities found, resolve_target(options_.target));
   capabilities_ = with_rates(std::move(found), options_.budget_seconds);
   const target::Capabilities& capabilities = capabilities_;

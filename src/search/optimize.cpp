@@ -8,12 +8,14 @@
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/track.h"
+#include "runtime/machine.h"
 #include "runtime/rates.h"
 #include "search/graph_search.h"
 #include "search/options.h"
 #include "search/outcome.h"
 #include "target/capabilities.h"
 #include "target/card.h"
+#include "target/instruction_set.h"
 
 namespace warploom::search {
 
@@ -38,8 +40,22 @@ target::Capabilities with_rates(target::Capabilities capabilities, double budget
   return measured ? target::with_measured(std::move(capabilities), *measured) : capabilities;
 }
 
+namespace {
+// An instruction set: of this processor on this machine, else as nobody knows it.
+Result<target::Capabilities> with_set(const std::string& name) {
+  WARPLOOM_TRY(target::Capabilities here, runtime::capabilities_here(Engine::cpu));
+  if (name == here.arch) return here;
+  WARPLOOM_TRY(target::Capabilities other, target::capabilities_of(name));
+  if (!runtime::runs_on(name, here.arch)) return other;
+  other.card = here.card;
+  other.measured.copy_gbs = here.measured.copy_gbs;  // of memory, whatever the vectors
+  return other;
+}
+}  // namespace
+
 Result<target::Capabilities> resolve_target(const std::string& name) {
   if (name == "cpu") return runtime::capabilities_here(Engine::cpu);
+  if (target::instruction_set(name)) return with_set(name);
   const auto here = runtime::capabilities_here(Engine::cuda);
   if (here && means(name, *here)) return *here;
   return name == "auto" ? runtime::capabilities_here(Engine::cpu) : target::capabilities_of(name);

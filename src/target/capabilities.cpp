@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,11 +15,13 @@
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/nearest.h"
 #include "cpu/pool.h"
 #include "layout/tv_layout.h"
 #include "target/card.h"
 #include "target/instruction.h"
+#include "target/instruction_set.h"
 #include "tile/program.h"
 
 namespace warploom::target {
@@ -135,37 +138,38 @@ const Capabilities& base_of(const std::string& arch) {
   return *best;
 }
 
-// This machine: cores that the process may use, the widest vectors the processor has.
-Capabilities this_cpu() {
+// A cache's size by the C library or, where that does not know it, as on an Arm, by the kernel's
+// files, which say "1024K"; 0: neither.
+int64_t cache_bytes(int name, int index) {
+  const long known = sysconf(name);
+  if (known > 0) return known;
+  const auto text =
+      read_file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+  return text ? int64_t{std::strtoll(text->c_str(), nullptr, 10)} << 10 : 0;
+}
+
+// A CPU with an instruction set: this machine's cores and caches, also where the set is of another
+// processor, of which nothing is known.
+Capabilities cpu_with(const InstructionSet& set) {
   const auto cores = as_int(wl::allowed_cores().size());
-  __builtin_cpu_init();
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  // Bounds no core of today exceeds: 5 GHz with two fused multiply-adds a cycle; 50 GB/s of memory
-  // a core, 800 in all.
-  double lanes = 4;
-  std::string arch = "x86-64-v2";
-  if (avx512) {
-    lanes = 16;
-    arch = "x86-64-v4";
-  } else if (avx2) {
-    lanes = 8;
-    arch = "x86-64-v3";
-  }
-  return {.arch = std::move(arch),
+  const bool is_here = set.processor == instruction_set_here().processor;
+  const int64_t l2 = is_here ? cache_bytes(_SC_LEVEL2_CACHE_SIZE, 2) : 0;
+  const int64_t l3 = is_here ? cache_bytes(_SC_LEVEL3_CACHE_SIZE, 3) : 0;
+  // Bounds no core of today exceeds: 5 GHz; 50 GB/s of memory a core, 800 in all.
+  const double flops = 2.0 * set.multiply_adds * set.vector_bytes / 4;  // of a core and cycle
+  const double tflops = cores * flops * 5e9 * 1e-12;
+  return {.arch = std::string(set.name),
           .gpu = false,
+          .estimated = !is_here,
           .num_sms = cores,
           .shared_bytes = l2 > 0 ? l2 : 1 << 20,
-          .registers = avx512 ? 32 : 16,
-          .vector_bytes = as_int(lanes * 4),
+          .registers = set.registers,
+          .vector_bytes = set.vector_bytes,
           .dram_gbs = std::min(50.0 * cores, 800.0),
           .l2_bytes = l3 > 0 ? l3 : 32 << 20,
-          .fp32_tflops = cores * lanes * 4 * 5e9 * 1e-12,
-          .tf32_tflops = cores * lanes * 4 * 5e9 * 1e-12,
-          .half_tflops = cores * lanes * 8 * 5e9 * 1e-12};
+          .fp32_tflops = tflops,
+          .tf32_tflops = tflops,
+          .half_tflops = 2 * tflops};
 }
 
 // Instructions: the tables of the architectures, each of what it adds to those before.
@@ -294,15 +298,23 @@ std::vector<std::string> known_targets() {
   for (const Capabilities& one : architectures())
     names.push_back(one.arch);
   names.emplace_back("cpu");
+  for (const InstructionSet& set : instruction_sets())
+    names.emplace_back(set.name);
   return names;
 }
 
 Result<Capabilities> capabilities_of(const std::string& target) {
-  if (target == "cpu") return this_cpu();
+  if (target == "cpu") return cpu_with(instruction_set_here());
+  if (const InstructionSet* set = instruction_set(target)) return cpu_with(*set);
   if (const Card* card = default_card(target)) return planned_for(*card);
   if (const Card* card = card_named(target)) return planned_for(*card);
   std::vector<std::string> known = known_targets();
-  const std::string targets = fmt::format("{}", fmt::join(known, ", "));
+  std::vector<std::string> described;
+  for (const std::string& name : known) {
+    const InstructionSet* const set = instruction_set(name);
+    described.push_back(set ? fmt::format("{} ({})", name, set->vectors) : name);
+  }
+  const std::string targets = fmt::format("{}", fmt::join(described, ", "));
   for (const Card& card : cards())
     known.emplace_back(card.name);
   const std::vector<std::string> names(known.begin() + std::ssize(known_targets()), known.end());

@@ -44,10 +44,10 @@ struct Measured {
 };
 
 struct Capabilities {
-  std::string arch;  // "sm_90a", "sm_89", "sm_80", "x86-64-v4", "x86-64-v3"
+  std::string arch;  // "sm_90a", "sm_89", "sm_80"; of a CPU its instruction set, as "x86-64-v4"
   bool gpu = false;
   std::string card;        // whose figures these are: "H100 SXM", or as its driver calls it
-  bool estimated = false;  // the card is not listed in cards.def
+  bool estimated = false;  // the card is not listed in cards.def; the CPU is no such processor
   // GPU limits
   int num_sms = 1;           // multiprocessors, or CPU cores
   int64_t shared_bytes = 0;  // a block may use; on the CPU what fits in a core's L2 cache
@@ -97,7 +97,8 @@ struct Capabilities {
 };
 
 // By name: one of the GPU architectures above, which means its first card in cards.def; a card's
-// name; or "cpu" for this machine. Fails with kUnknownTarget.
+// name; "cpu" for this machine; or an instruction set (instruction_set.h) on as many cores as are
+// here, caches and cores guessed where it is of another processor. Fails with kUnknownTarget.
 Result<Capabilities> capabilities_of(const std::string& target);
 // Of a card that is here, as its driver describes it. An architecture that is not known is planned
 // for as the newest whose instructions it still has, and compiled under its own name.
@@ -105,7 +106,7 @@ Result<Capabilities> capabilities_of_device(const DeviceFacts& device);
 // With measured rates, which predictions then go by.
 Capabilities with_measured(Capabilities capabilities, const Measured& measured);
 
-// Names of architectures, and "cpu".
+// Names of architectures, "cpu", and names of instruction sets.
 std::vector<std::string> known_targets();
 
 // What of the capabilities a card decides, for the record of a search, and back: what a record

@@ -38,7 +38,8 @@ std::vector<std::string> dnnl_names() {
 }
 
 std::vector<std::string> openblas_names() {
-  return {"libopenblas.so.0", "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0"};
+  return {"libopenblas.so.0", "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0",
+          "/usr/lib/aarch64-linux-gnu/openblas-pthread/libopenblas.so.0"};
 }
 
 std::vector<std::string> cublaslt_names() {

@@ -115,6 +115,13 @@ class Examination {
                      std::move(found));
   }
 
+  // Not silently less: what cannot be looked at is not judged.
+  Refusal no_decoder() const {
+    return fail({ErrorCode::kSandboxMissing, "there is no gate for AArch64", place_,
+                 "code of x86-64, the only instructions that are looked at", "code of AArch64",
+                 "compile it and compare its results yourself, or judge it on an x86-64"});
+  }
+
   Status segment(const Elf64_Phdr& one) const;
   Status unknown_section(const ElfSection& section) const;
   Status loaded_section(const ElfSection& section) const;
@@ -132,6 +139,7 @@ class Examination {
 
 Status Examination::header() const {
   const Elf64_Ehdr& header = file_.header;
+  if (header.e_machine == EM_AARCH64) return no_decoder();
   if (header.e_machine != EM_X86_64 || header.e_type != ET_DYN)
     return odd("a shared object for x86-64",
                fmt::format("machine {}, type {}", header.e_machine, header.e_type));

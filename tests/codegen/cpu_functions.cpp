@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
+#include "base/error.h"
 #include "base/value_op.h"
 #include "codegen/launch_list.h"
 #include "cpu_run.h"
+#include "support/other_machine.h"
 
 namespace warploom {
 namespace {
@@ -26,42 +30,60 @@ double units_in_the_last_place(float got, double want) {
   return std::abs(got - want) / std::ldexp(1.0, std::max(exponent - 24, -149));
 }
 
-void within(double bound, const std::vector<std::string>& flags) {
-  const ValueOp ops[] = {
-      ValueOp::exp,        ValueOp::exp2, ValueOp::log,     ValueOp::sqrt,
-      ValueOp::tanh,       ValueOp::erf,  ValueOp::sigmoid, ValueOp::floor,
-      ValueOp::round_tf32, ValueOp::relu, ValueOp::abs,     ValueOp::sin,
-      ValueOp::cos,        ValueOp::atan, ValueOp::binade,  ValueOp::inverse_binade};
-  CpuLibrary library;
+constexpr ValueOp kOps[] = {
+    ValueOp::exp,        ValueOp::exp2, ValueOp::log,     ValueOp::sqrt,
+    ValueOp::tanh,       ValueOp::erf,  ValueOp::sigmoid, ValueOp::floor,
+    ValueOp::round_tf32, ValueOp::relu, ValueOp::abs,     ValueOp::sin,
+    ValueOp::cos,        ValueOp::atan, ValueOp::binade,  ValueOp::inverse_binade};
+
+// One kernel for each, that applies it to kCount floats.
+std::vector<Kernel> appliers() {
   std::vector<Kernel> kernels;
-  for (const ValueOp op : ops) {
-    Kernel kernel;
+  for (const ValueOp op : kOps) {
+    Kernel& kernel = kernels.emplace_back();
     kernel.name = "apply_" + std::string(name_of(op));
     kernel.source = fmt::format(
         "#include \"wl_cpu.h\"\nextern \"C\" void {}(void* const* b, long long, void*) {{\n"
         "  for (long i = 0; i < {}; i += wl::kLanes) wl::store((float*)b[1] + i, "
         "wl::{}(wl::load((float*)b[0] + i)));\n}}\n",
         kernel.name, kCount, name_of(op));
-    library.add(kernel);
-    kernels.push_back(kernel);
+    kernel.args = {{.buffer = "x"}, {.buffer = "y"}};
   }
-  if (!library.compile(flags)) return;
+  return kernels;
+}
+
+// Floats of every exponent.
+std::vector<float> arguments() {
   std::vector<float> x(kCount);
-  std::vector<float> y(kCount);
   for (size_t i = 0; i < x.size(); ++i)
     x[i] = std::bit_cast<float>(static_cast<uint32_t>(i * 16381));
+  return x;
+}
+
+void expect_within(double bound, ValueOp op, const std::vector<float>& x, const float* y) {
+  double worst = 0;
+  size_t where = 0;
+  for (size_t j = 0; j < x.size(); ++j) {
+    const double error = units_in_the_last_place(y[j], apply(op, static_cast<double>(x[j])));
+    if (error > worst) {
+      worst = error;
+      where = j;
+    }
+  }
+  EXPECT_LE(worst, bound) << name_of(op) << " of " << x[where] << " gave " << y[where];
+}
+
+void within(double bound, const std::vector<std::string>& flags) {
+  CpuLibrary library;
+  const std::vector<Kernel> kernels = appliers();
+  for (const Kernel& kernel : kernels)
+    library.add(kernel);
+  if (!library.compile(flags)) return;
+  std::vector<float> x = arguments();
+  std::vector<float> y(kCount);
   for (size_t i = 0; i < kernels.size(); ++i) {
     library.run(kernels[i], {x.data(), y.data()});
-    double worst = 0;
-    size_t where = 0;
-    for (size_t j = 0; j < x.size(); ++j) {
-      const double error = units_in_the_last_place(y[j], apply(ops[i], static_cast<double>(x[j])));
-      if (error > worst) {
-        worst = error;
-        where = j;
-      }
-    }
-    EXPECT_LE(worst, bound) << name_of(ops[i]) << " of " << x[where] << " gave " << y[where];
+    expect_within(bound, kOps[i], x, y.data());
   }
 }
 
@@ -97,6 +119,39 @@ TEST(CpuFunctions, SomeElementsAreReadWithoutThoseBehindThem) {
 TEST(CpuFunctions, AreWithinThreeUnits) {
   within(3, {});
 }
+
+class CpuFunctionsOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(CpuFunctionsOf, AreWithinThreeUnits) {
+  const auto machine = test::OtherMachine::of(GetParam());
+  if (!machine) GTEST_SKIP() << describe(machine.error());
+  const std::vector<float> x = arguments();
+  std::vector<std::byte> bytes(x.size() * sizeof(float));
+  std::memcpy(bytes.data(), x.data(), bytes.size());
+  std::vector<test::Bound> all;
+  std::string text;
+  for (const Kernel& kernel : appliers()) {
+    test::Bound& one = all.emplace_back();
+    one.list.kernels = {kernel};
+    one.storage = {{"x", bytes}, {"y", bytes}};
+    text += kernel.source;
+  }
+  const Status ran = machine->run(text, all);
+  ASSERT_TRUE(ran) << describe(ran.error());
+  std::vector<float> y(kCount);
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::memcpy(y.data(), all[i].storage.at("y").data(), bytes.size());
+    expect_within(3, kOps[i], x, y.data());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(InstructionSets, CpuFunctionsOf,
+                         testing::Values("x86-64-v4", "x86-64-v3", "x86-64-v2", "aarch64"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 TEST(CpuFunctions, AreWithinThreeUnitsOnBaselineVectors) {
   within(3, {"-msse2"});

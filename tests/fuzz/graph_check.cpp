@@ -24,6 +24,7 @@
 #include "emulator.h"
 #include "fuzz/check.h"
 #include "fuzz/graph_case.h"
+#include "fuzz/graph_truth.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "graph/track.h"
@@ -60,10 +61,6 @@ struct Job {
   std::string interpreted;  // "" or how the interpreter differs from FP64
 };
 
-struct Expected {
-  std::vector<graph::ValueAndMagnitude> outputs;
-};
-
 void set(Outcome& outcome, const Error& error) {
   outcome.code = code_text(error.code);
   outcome.detail += describe(error);
@@ -73,16 +70,6 @@ bool is_refusal(ErrorCode code) {
   return code == ErrorCode::kNoLayout || code == ErrorCode::kNoInstruction ||
          code == ErrorCode::kResourceLimit ||
          code == ErrorCode::kScheduleIllegal;  // fewer solutions than the number drawn
-}
-
-// The legal schedule of the space that comes first, where chance finds none: few may be.
-std::optional<kernels::KernelConfig> first_legal(const Family& family) {
-  std::optional<kernels::KernelConfig> first;
-  kernels::SpaceWalk(family).all([&](const kernels::KernelConfig& config) {
-    first = config;
-    return false;
-  });
-  return first;
 }
 
 Result<Drawn> draw_schedule(const plan::Region& from, Track track,
@@ -96,7 +83,7 @@ Result<Drawn> draw_schedule(const plan::Region& from, Track track,
   for (int i = 0; i < kDraws; ++i) {
     const kernels::FamilyPtr& family = families[random.below(families.size())];
     auto schedule = test::random_schedule(*family, random, {}, 50);
-    if (!schedule) schedule = first_legal(*family);
+    if (!schedule) schedule = test::first_schedule(*family);
     if (!schedule) continue;
     auto list = kernels::build(region, *schedule, capabilities);
     drawn.push_back({about.seed, "schedule", about.target,
@@ -111,37 +98,6 @@ Result<Drawn> draw_schedule(const plan::Region& from, Track track,
     if (!is_refusal(last.code)) break;
   }
   return fail(last);
-}
-
-// "" or how the outputs differ from FP64.
-std::string difference(const GraphCase& c, const Expected& expected, const Storage& made) {
-  for (size_t o = 0; o < expected.outputs.size(); ++o) {
-    const graph::Tensor& tensor = c.graph.tensor(c.graph.outputs[o]);
-    const auto& [value, magnitude, integers, overflowed, marked] = expected.outputs[o];
-    if (overflowed || marked) continue;
-    const verify::Tolerance tolerance = verify::tolerance_of(c.graph, c.track, static_cast<int>(o));
-    verify::Comparison seen;
-    verify::compare(seen, tolerance, tensor.dtype, made.at(tensor.name).data(), value.data(),
-                    magnitude.data(), 0, std::ssize(value));
-    // Errors of narrow types may grow where what they add to cancels, as those of f32 may
-    // (stand_in); what is expected of many elements is a guess for few.
-    const double ratio =
-        seen.reference_squares > 0 ? std::sqrt(seen.magnitude_squares / seen.reference_squares) : 0;
-    const double expected_error =
-        tolerance.stand_in ? std::max(verify::kFp32Floor, 0.6 * unit_roundoff(Dtype::f32) * ratio)
-                           : (tolerance.per_magnitude + tolerance.relative) * ratio;
-    const double grown = expected_error * (1 + 3 / std::sqrt(static_cast<double>(value.size())));
-    if (const auto accepted = verify::accept(seen, tolerance, grown, tensor.name); !accepted)
-      return describe(accepted.error());
-  }
-  return "";
-}
-
-void poison(std::vector<std::byte>& bytes, int64_t size) {
-  bytes.resize(static_cast<size_t>(size + 3));
-  for (size_t i = 0; i + 4 <= bytes.size(); i += 4)
-    std::memcpy(bytes.data() + i, &verify::kPoison, 4);
-  bytes.resize(static_cast<size_t>(size));
 }
 
 // The inputs, and every constant that is data.
@@ -261,17 +217,6 @@ std::string operators_of(const graph::Graph& graph) {
   for (const graph::Node& node : graph.nodes)
     names += (names.empty() ? "" : " ") + std::string(graph::name_of(node.op));
   return names;
-}
-
-Expected expected_of(const GraphCase& c) {
-  Expected expected;
-  for (size_t o = 0; o < c.graph.outputs.size(); ++o) {
-    const auto output = static_cast<int>(o);
-    const int64_t rows = graph::rows_of(c.graph, output).count;
-    expected.outputs.push_back(
-        *graph::evaluate_magnitude_rows(c.graph, bytes_of(c), output, 0, rows, 1));
-  }
-  return expected;
 }
 
 // Graphs on their way through all their targets.

@@ -1,7 +1,6 @@
 #include "run_list.h"
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -15,42 +14,15 @@
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "runtime/compile.h"
+#include "support/guarded.h"
 
 namespace warploom::fuzz {
 namespace {
-// Buffers whose ends are the ends of pages that can be read, up to 63 bytes of padding, so that a
-// kernel that reads on faults.
-class Guarded {
- public:
-  explicit Guarded(const std::vector<std::byte>& bytes) : bytes_(bytes.size()) {
-    const size_t body = (bytes.size() + 63) / 64 * 64;
-    mapped_ = (body + 4095) / 4096 * 4096 + 2 * 4096;
-    base_ = static_cast<std::byte*>(
-        ::mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    ::mprotect(base_ + 4096, mapped_ - 2 * 4096, PROT_READ | PROT_WRITE);
-    std::memset(base_ + 4096, 0xa5, mapped_ - 2 * 4096);
-    data_ = base_ + mapped_ - 4096 - body;
-    std::memcpy(data_, bytes.data(), bytes.size());
-  }
+using test::Guarded;
 
-  Guarded(const Guarded&) = delete;
-
-  ~Guarded() { ::munmap(base_, mapped_); }
-
-  std::byte* data() const { return data_; }
-
-  bool intact() const {  // round the buffer
-    for (const std::byte* p = base_ + 4096; p < base_ + mapped_ - 4096; ++p)
-      if ((p < data_ || p >= data_ + bytes_) && *p != std::byte{0xa5}) return false;
-    return true;
-  }
-
- private:
-  std::byte* base_ = nullptr;
-  std::byte* data_ = nullptr;
-  size_t bytes_ = 0;
-  size_t mapped_ = 0;
-};
+std::unique_ptr<Guarded> guarded(const std::vector<std::byte>& bytes) {
+  return std::make_unique<Guarded>(bytes.data(), bytes.size());
+}
 
 Status run_kernel(const Kernel& kernel, const std::string& image, Storage& storage) {
   void* library = ::dlopen(image.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -62,7 +34,7 @@ Status run_kernel(const Kernel& kernel, const std::string& image, Storage& stora
   for (const Argument& argument : kernel.args) {
     if (argument.zeroed) std::ranges::fill(storage.at(argument.buffer), std::byte{0});
     auto& buffer = buffers[argument.buffer];
-    if (!buffer) buffer = std::make_unique<Guarded>(storage.at(argument.buffer));
+    if (!buffer) buffer = guarded(storage.at(argument.buffer));
     pointers.push_back(buffer->data());
   }
   const auto bytes = static_cast<size_t>((kernel.shared_bytes + 8191) / 4096 * 4096);

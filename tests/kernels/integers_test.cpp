@@ -233,7 +233,7 @@ TEST(Integers, ArePaddedRightUnderTheFlagsOfKernels) {
     }
   }
   ASSERT_EQ(trials.size(), 2 * std::size(kTypes));
-  ASSERT_TRUE(library.compile(runtime::kCpuCompileFlags));
+  ASSERT_TRUE(library.compile(runtime::cpu_compile_flags()));
   for (Trial& trial : trials)
     trial.expect_agreement(library);
 }

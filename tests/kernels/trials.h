@@ -42,6 +42,16 @@ inline std::optional<kernels::KernelConfig> random_schedule(
   return std::nullopt;
 }
 
+// The legal schedule of the space that comes first, where chance finds none: few may be.
+inline std::optional<kernels::KernelConfig> first_schedule(const kernels::Family& family) {
+  std::optional<kernels::KernelConfig> first;
+  kernels::SpaceWalk(family).all([&](const kernels::KernelConfig& config) {
+    first = config;
+    return false;
+  });
+  return first;
+}
+
 // The largest difference over the largest value; infinite where something is no number.
 inline double error_of(const std::vector<double>& want, Dtype dtype,
                        const std::vector<std::byte>& have) {

@@ -32,7 +32,7 @@ inline std::string compiled(const std::string& text) {
 
 // The same for another machine, which need not be this one.
 inline Result<std::string> compiled_for(const std::string& machine, const std::string& text) {
-  std::vector<std::string> flags = runtime::kCpuCompileFlags;
+  std::vector<std::string> flags = runtime::cpu_compile_flags();
   std::ranges::replace(flags, "-march=native", "-march=" + machine);
   flags.insert(flags.end(), {"-nostartfiles", "-Wl,--as-needed", "-Wl,-z,now,-z,relro"});
   WARPLOOM_TRY(const runtime::Image image,

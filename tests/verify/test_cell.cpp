@@ -42,7 +42,7 @@ Held held(const std::string& body, int threads = 1) {
       "const* buffers, long long block, void* scratch) {\n"
       "int* out = (int*)buffers[0];\n" +
       body + "\n}\n";
-  const auto image = runtime::compile_shared_object(text, runtime::kCpuCompileFlags, "cpu",
+  const auto image = runtime::compile_shared_object(text, runtime::cpu_compile_flags(), "cpu",
                                                     std::chrono::minutes(1));
   EXPECT_TRUE(image) << (image ? "" : image.error().message);
   if (!image) return made;

@@ -239,7 +239,7 @@ std::vector<Damage> header() {
   return {
       {"AnExecutable", changed(&Elf64_Ehdr::e_type, ET_EXEC), kOdd},
       {"AnObject", changed(&Elf64_Ehdr::e_type, ET_REL), kOdd},
-      {"AnotherMachine", changed(&Elf64_Ehdr::e_machine, EM_AARCH64), kOdd},
+      {"AnotherMachine", changed(&Elf64_Ehdr::e_machine, EM_PPC64), kOdd},
       {"ManySegments", changed(&Elf64_Ehdr::e_phnum, 0xffff), kUnreadable},
       {"ManySections", changed(&Elf64_Ehdr::e_shnum, 0xffff), kUnreadable},
       {"SegmentsBeyondTheFile", changed(&Elf64_Ehdr::e_phoff, ~0ull), kUnreadable},
@@ -270,6 +270,16 @@ INSTANTIATE_TEST_SUITE_P(Segment, GateOfFile, testing::ValuesIn(segments()), nam
 INSTANTIATE_TEST_SUITE_P(Section, GateOfFile, testing::ValuesIn(sections()), named);
 INSTANTIATE_TEST_SUITE_P(Dynamic, GateOfFile, testing::ValuesIn(dynamic_entries()), named);
 INSTANTIATE_TEST_SUITE_P(Pointer, GateOfFile, testing::ValuesIn(symbols_and_relocations()), named);
+
+// The gate has no list of its instructions, and says so.
+TEST(GateOfFile, AnImageForAarch64IsNotLookedAt) {
+  std::string image = honest_image();
+  ASSERT_FALSE(image.empty());
+  record<Elf64_Ehdr>(image, 0).e_machine = EM_AARCH64;
+  const Status checked = check_image(image, "k");
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::kSandboxMissing);
+}
 
 TEST(GateOfFile, TheImageThatIsChangedIsAcceptedAsItIs) {
   EXPECT_EQ(verdict(honest_image()), "ok");

@@ -32,7 +32,7 @@ Seen seen_of(const std::string& body, int64_t blocks = 3, bool every = true) {
       "extern \"C\" void kernel(void* const* buffers, long long block, void*) {\n"
       "int* x = (int*)buffers[0];\n" +
       body + "\n}\n";
-  const auto image = runtime::compile_shared_object(text, runtime::kCpuCompileFlags, "cpu",
+  const auto image = runtime::compile_shared_object(text, runtime::cpu_compile_flags(), "cpu",
                                                     std::chrono::minutes(1));
   if (!image) return {"not compiled: " + image.error().found};
   auto cell = Cell::start(memory, {.functions = {{read_file(image->path).value(), "kernel"}},

@@ -216,6 +216,7 @@ std::string CpuEmitter::hinders(const Tile& tile, int64_t column_stride) const {
 
 void CpuEmitter::visit(const Mma& mma) {
   if (tensor(mma.a.tensor).as_strided >= 0) return multiply_windows(mma);
+  if (group_of(mma.b) > 1) return multiply_pairs(mma);
   const bool fresh = std::exchange(begins_, "false") == "true";
   auto a_strides = matrix_strides(mma.a);
   auto b_strides = matrix_strides(mma.b);

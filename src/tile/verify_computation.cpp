@@ -211,7 +211,8 @@ Status StatementVerifier::check(const Mma& mma) const {
                   "windows as the first operand, as they are");
   auto a = matrix_extent(mma.a.extent);
   if (first.as_strided >= 0 && acc.size() == 2) a = windows_extent(mma.a.extent, acc[0]);
-  auto b = matrix_extent(mma.b.extent);
+  const bool may_group = second.scope == Scope::global && !mma.transpose_b;
+  auto b = may_group ? grouped_extent(mma.b.extent) : matrix_extent(mma.b.extent);
   if (mma.transpose_a) std::ranges::reverse(a);
   if (mma.transpose_b) std::ranges::reverse(b);
   const bool matrices = a.size() == 2 && b.size() == 2 && acc.size() == 2;

@@ -1,6 +1,7 @@
 // Products on a CPU (pieces/cpu_product.h): matmuls, batched and transposed ones, with what is
-// computed element by element behind the sum. Loops (`direct`) cover what this does not: windows,
-// triangles, sums over several axes, and integers.
+// computed element by element behind the sum; of bf16 by dot products where the processor has them.
+// Loops (`direct`) cover what this does not: windows, triangles, sums over several axes, and
+// integers.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -34,10 +35,10 @@ constexpr int64_t kFewTerms = 32;    // of a sum that is to lose little
 constexpr int64_t kMostVectors = 6;  // of a register tile's row
 constexpr int64_t kNear = 512;       // elements between rows that caches and pages serve well
 
-// Cycles of a core in which a register tile takes one term of the sum: two multiply-adds or two
-// loads in each, at least as long as a sum waits for itself, and a share of what a tile begins and
-// ends with and of loads that come late.
-double cycles_a_term(int64_t rows, int64_t vectors) {
+// Cycles of a core in which a register tile takes one term of the sum, or a pair of terms by dot
+// products: two multiply-adds or two loads in each, at least as long as a sum waits for itself, and
+// a share of what a tile begins and ends with and of loads that come late.
+double cycles_a_step(int64_t rows, int64_t vectors) {
   constexpr double kShare = 0.25;
   constexpr double kLate = 0.05;
   const int64_t loads = rows + vectors;
@@ -118,7 +119,8 @@ class Guess {
     const auto depth = as_double(depth_);
     const int64_t vectors = ceil_div(s.tile_n, lanes_);
     const auto in_tile = as_double(s.tile_m * vectors);
-    double tile = depth * cycles_of_tile(s);
+    const double terms = s.instruction == CpuInstruction::dot ? 2 : 1;  // of a step
+    double tile = depth / terms * cycles_of_tile(s);
     if (s.step_k > 0) tile += depth / as_double(s.step_k) * in_tile * 1.5;
     tile += as_double(blocks) * (in_tile * (blocks > 1 ? 3 : 1) + 30) + in_tile * 2;
     double column = as_double(rows.per_task) * tile;
@@ -132,7 +134,7 @@ class Guess {
   double cycles_of_tile(const MatmulCpuConfig& s) const {
     constexpr int64_t kPage = 1024;  // elements
     const int64_t vectors = ceil_div(s.tile_n, lanes_);
-    double cycles = cycles_a_term(s.tile_m, std::min(vectors, kMostVectors));
+    double cycles = cycles_a_step(s.tile_m, std::min(vectors, kMostVectors));
     if (vectors > kMostVectors) cycles *= as_double(vectors) / as_double(kMostVectors);
     const int64_t apart_b = c_.access_b().stride(c_.k[0]);
     if (s.pack_b == PackedBy::nobody && s.step_k <= 0 && apart_b > kNear)
@@ -168,14 +170,23 @@ class Guess {
   int64_t depth_;
 };
 
+// Whether operands are bf16, or count as bf16 by the track.
+bool multiplies_bf16(const Contraction& c, Track track) {
+  const auto counts = [&](Dtype dtype) {
+    return dtype == Dtype::bf16 || (dtype == Dtype::f32 && track == Track::bf16);
+  };
+  return counts(c.access_a().dtype) && counts(c.access_b().dtype);
+}
+
 class MatmulCpu final : public Family {
  public:
-  MatmulCpu(Contraction contraction, const graph::Graph& graph, const Capabilities& capabilities)
+  MatmulCpu(Contraction contraction, const Region& region, const Capabilities& capabilities)
       : Family(MatmulCpuConfig::type(), capabilities, Specialization::made),
         c_(std::move(contraction)),
+        has_pairs_(capabilities.has_bf16_dot && multiplies_bf16(c_, region.track)),
         saturates_(c_.reductions.empty() && saturates(c_)),
-        has_constant_a_(is_constant(c_.access_a(), graph)),
-        has_constant_b_(is_constant(c_.access_b(), graph)),
+        has_constant_a_(is_constant(c_.access_a(), region.graph)),
+        has_constant_b_(is_constant(c_.access_b(), region.graph)),
         rows_(c_.nest.axes[c_.row]),
         columns_(c_.nest.axes[c_.column]),
         depth_(c_.nest.axes[c_.k[0]]) {}
@@ -188,6 +199,9 @@ class MatmulCpu final : public Family {
     space.offer<MatmulCpuConfig>(F::step_k, steps());
     space.offer<MatmulCpuConfig>(F::tasks_m, holds_rows() ? shares_in_cache() : shares(rows_));
     space.offer<MatmulCpuConfig>(F::tasks_n, holds_rows() ? Values{1} : shares(columns_));
+    space.offer<MatmulCpuConfig>(F::instruction,
+                                 has_pairs_ ? choices(CpuInstruction::dot, CpuInstruction::fma)
+                                            : choices(CpuInstruction::fma));
     space.offer<MatmulCpuConfig>(F::pack_a, choices(PackedBy::nobody, PackedBy::program));
     space.offer<MatmulCpuConfig>(F::pack_b,
                                  choices(PackedBy::nobody, PackedBy::task, PackedBy::program));
@@ -203,6 +217,10 @@ class MatmulCpu final : public Family {
     if (least < 1) return std::move(checks).failed();
     check_tile(checks, s);
     check_sums(checks, s);
+    if (s.instruction == CpuInstruction::dot)
+      check_pairs(checks, s);
+    else
+      check_types(checks, s);
     check_packing(checks, s);
     check_tasks(checks, s);
     return std::move(checks).failed();
@@ -242,7 +260,7 @@ class MatmulCpu final : public Family {
     for (const int64_t vectors : {4, 3, 2, 6, 1}) {
       std::vector<std::pair<double, int64_t>> rows;
       for (int64_t r = std::min(rows_, (registers() - 1 - vectors) / vectors); r >= 1; --r)
-        rows.emplace_back(as_double(ceil_div(rows_, r)) * cycles_a_term(r, vectors), r);
+        rows.emplace_back(as_double(ceil_div(rows_, r)) * cycles_a_step(r, vectors), r);
       std::ranges::stable_sort(rows, {}, &std::pair<double, int64_t>::first);
       if (!rows.empty()) first.push_back(rows[0].second);
       if (rows.size() > 1 && vectors > 1) second.push_back(rows[1].second);
@@ -275,10 +293,14 @@ class MatmulCpu final : public Family {
   // Blocks of equal size, near the wanted ones.
   Values depths() const {
     Values out;
-    const auto near = [&](int64_t wanted) { return ceil_div(depth_, ceil_div(depth_, wanted)); };
+    const auto offer = [&](int64_t wanted) {
+      const int64_t near = ceil_div(depth_, ceil_div(depth_, wanted));
+      out.push_back(near);
+      if (has_pairs_) out.push_back(round_up(near, 2));
+    };
     for (const int64_t wanted : {256, 512, 384, 128})
-      out.push_back(near(wanted));
-    if (is_flat()) out.push_back(near(kLongestSum * 8));
+      offer(wanted);
+    if (is_flat()) offer(kLongestSum * 8);
     return without_repeats(out);
   }
 
@@ -330,14 +352,16 @@ class MatmulCpu final : public Family {
     const int64_t one_by_one = s.step_k > 0 ? ceil_div(s.block_k, s.step_k) : s.block_k;
     checks.require(one_by_one <= kLongestSum && s.step_k <= kLongestSum, {F::block_k, F::step_k},
                    "sums of at most 512 terms one after another", one_by_one);
-    const int64_t blocks = ceil_div(depth_, s.block_k);
+    const int64_t pair = s.instruction == CpuInstruction::dot ? 2 : 1;
+    const int64_t depth = round_up(depth_, pair);
+    const int64_t blocks = ceil_div(depth, s.block_k);
     checks.require(blocks <= kMostBlocks, {F::block_k}, "at most 200 blocks of k", blocks);
-    const bool whole = s.block_k <= depth_ && ceil_div(depth_, blocks) == s.block_k;
-    checks.require(whole, {F::block_k}, "blocks of k of equal size", s.block_k);
+    const bool whole = round_up(ceil_div(depth, blocks), pair) == s.block_k;
+    checks.require(whole, {F::block_k, F::instruction},
+                   "blocks of k of equal size, of whole pairs where instruction=dot", s.block_k);
   }
 
   void check_packing(Check& checks, const MatmulCpuConfig& s) const {
-    const Access& a = c_.access_a();
     const Access& b = c_.access_b();
     checks.require(s.pack_a != PackedBy::task, {F::pack_a}, "pack_a by nobody or a program", 1);
     const bool whole_vectors = s.tile_n % lanes() == 0 || b.dtype == Dtype::f32;
@@ -346,13 +370,33 @@ class MatmulCpu final : public Family {
                    "pack_b by a task or a program where columns are apart, or halves end within a "
                    "vector",
                    s.tile_n);
-    const Dtype type_of_a = s.pack_a == PackedBy::nobody ? a.dtype : Dtype::f32;
-    const Dtype type_of_b = s.pack_b == PackedBy::nobody ? b.dtype : Dtype::f32;
-    checks.require(type_of_a == type_of_b, {F::pack_a, F::pack_b},
-                   "both operands packed, or neither, where they are not fp32", 1);
     const int64_t floats = CpuProduct(c_, s, lanes()).scratch_floats();
     checks.require_fits(4 * floats + 4096, capabilities_.shared_bytes,
                         {F::tile_m, F::tile_n, F::block_k, F::tasks_m, F::tasks_n, F::pack_b});
+  }
+
+  void check_types(Check& checks, const MatmulCpuConfig& s) const {
+    const Dtype type_of_a = s.pack_a == PackedBy::nobody ? c_.access_a().dtype : Dtype::f32;
+    const Dtype type_of_b = s.pack_b == PackedBy::nobody ? c_.access_b().dtype : Dtype::f32;
+    checks.require(type_of_a == type_of_b, {F::pack_a, F::pack_b},
+                   "both operands packed, or neither, where they are not fp32", 1);
+  }
+
+  // What dot products ask of operands.
+  void check_pairs(Check& checks, const MatmulCpuConfig& s) const {
+    const Access& a = c_.access_a();
+    checks.require(has_pairs_, {F::instruction},
+                   "instruction=fma, or operands of bf16 and a processor with AVX-512 BF16", 1);
+    checks.require(s.pack_b == PackedBy::program, {F::instruction, F::pack_b},
+                   "pack_b=program, which makes pairs of rows neighbours, where instruction=dot",
+                   1);
+    const bool in_place = a.dtype == Dtype::bf16 && a.stride(c_.k[0]) == 1 && depth_ % 2 == 0;
+    checks.require(in_place || s.pack_a == PackedBy::program, {F::instruction, F::pack_a},
+                   "pack_a=program where instruction=dot and rows of A are no pairs of bf16", 1);
+    checks.require(s.step_k <= 0, {F::instruction, F::step_k}, "step_k=0 where instruction=dot",
+                   s.step_k);
+    checks.require(s.tile_n > 1, {F::instruction, F::tile_n},
+                   "two columns at least where instruction=dot", s.tile_n);
   }
 
   void check_tasks(Check& checks, const MatmulCpuConfig& s) const {
@@ -383,6 +427,7 @@ class MatmulCpu final : public Family {
   }
 
   Contraction c_;
+  bool has_pairs_;  // dot products of two bf16 at once
   bool saturates_;  // the result, however large the sum is
   bool has_constant_a_;
   bool has_constant_b_;
@@ -432,6 +477,6 @@ FamilyPtr matmul_cpu_family(const Region& region, const Capabilities& capabiliti
   if (axes[c->k[0]] > kLongestSum * kMostBlocks) return nullptr;
   const bool few_rows = axes[c->row] < 16 * int64_t{capabilities.num_sms};
   if (!c->reductions.empty() && (few_rows || axes[c->column] > kLongestRow)) return nullptr;
-  return std::make_shared<MatmulCpu>(*std::move(c), region.graph, capabilities);
+  return std::make_shared<MatmulCpu>(*std::move(c), region, capabilities);
 }
 }  // namespace warploom::kernels

@@ -32,7 +32,7 @@ CpuProduct::CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s,
       s_(s),
       lanes_(lanes),
       k_(contraction.k[0]),
-      depth_(ceil_div(nest_.axes[k_], ceil_div(nest_.axes[k_], s.block_k))),
+      depth_(depth_of_block()),
       rows_(nest_.axes[c_.row], s.tile_m, s.tasks_m),
       columns_(nest_.axes[c_.column], s.tile_n, s.tasks_n),
       result_({c_.row, c_.column}),
@@ -72,10 +72,12 @@ void CpuProduct::add_to(Family::Programs& out) {
     pack_rows(out);
   else
     global_a_.emplace(draft_, "A", nest_, c_.access_a(), std::vector{c_.row, k_});
-  if (s_.pack_b == PackedBy::program)
-    pack_panels(out);
-  else
+  if (s_.pack_b != PackedBy::program)
     global_b_.emplace(draft_, "B", nest_, c_.access_b(), std::vector{k_, c_.column});
+  else if (takes_pairs())
+    pack_pairs(out);
+  else
+    pack_panels(out);
   go_to_task();
   begin_width(columns_.tile, "");
   const int64_t whole = has_narrow_end() ? columns_.size / columns_.tile : columns_.per_task;

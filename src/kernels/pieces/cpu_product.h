@@ -17,6 +17,10 @@
 //
 //   A, by a program: rows at a pitch that is no multiple of what caches and pages fold
 //   B: [panel, k, tile_n], a panel for each column of tiles, one row behind another
+//
+// Dot products (`instruction`) take pairs of terms: rows of A whose terms are neighbours, and of B
+// [panel, k / 2, 2, tile_n], where the two rows of a pair are neighbours, element by element. Both
+// are bf16. Of an odd number of terms A is packed as well, and the last pair of both has a zero.
 #pragma once
 #include <optional>
 #include <string>
@@ -73,13 +77,25 @@ class CpuProduct {
     std::vector<size_t> outer;
   };
 
-  int64_t depth_of_sum() const { return c_.nest.axes[k_]; }
+  bool takes_pairs() const { return s_.instruction == CpuInstruction::dot; }
+
+  // Terms; of pairs with the zero that makes the last one whole.
+  int64_t depth_of_sum() const { return round_up(c_.nest.axes[k_], takes_pairs() ? 2 : 1); }
+
+  // A block of k.
+  int64_t depth_of_block() const {
+    const int64_t depth = depth_of_sum();
+    return round_up(ceil_div(depth, ceil_div(depth, s_.block_k)), takes_pairs() ? 2 : 1);
+  }
+
+  Dtype packed_type() const { return takes_pairs() ? Dtype::bf16 : Dtype::f32; }
 
   std::vector<size_t> outer_axes(const Access& access) const;
   Index place_along(const std::vector<size_t>& axes, const TileCoord& at) const;
   int64_t count_along(const std::vector<size_t>& axes) const;
   void pack_rows(Family::Programs& out);
   void pack_panels(Family::Programs& out);
+  void pack_pairs(Family::Programs& out);
   void go_to_task();
   void begin_width(int64_t width, const std::string& suffix);
   void column(const Index& number, const Index& origin);

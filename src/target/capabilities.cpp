@@ -161,7 +161,6 @@ Capabilities this_cpu() {
           .shared_bytes = l2 > 0 ? l2 : 1 << 20,
           .registers = avx512 ? 32 : 16,
           .has_bf16_dot = avx512 && __builtin_cpu_supports("avx512bf16"),
-          .has_int8_dot = avx512 && __builtin_cpu_supports("avx512vnni"),
           .vector_bytes = as_int(lanes * 4),
           .dram_gbs = std::min(50.0 * cores, 800.0),
           .l2_bytes = l3 > 0 ? l3 : 32 << 20,

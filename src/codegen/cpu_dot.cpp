@@ -1,5 +1,5 @@
-// Products of 16-bit floats two terms at once, by rows of the second operand that come in pairs,
-// and the copies that make such rows.
+// Products of bf16 and of whole numbers of 16 bits two terms at once, by rows of the second operand
+// that come in pairs, and the copies that make such rows.
 #include <fmt/format.h>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +22,10 @@ struct Grouped {
   int64_t pitch = 0;  // elements from one group to the next
   bool columns_first = false;
 };
+
+bool is_paired(Dtype dtype) {
+  return dtype == Dtype::bf16 || dtype == Dtype::i16;
+}
 
 Grouped grouped(const Tensor& tensor, const Tile& tile) {
   const size_t rank = tensor.shape.size();
@@ -62,14 +66,14 @@ void CpuEmitter::multiply_pairs(const Mma& mma) {
     hindered = "a tile that may lie partly outside";
   if (mma.transpose_a || a.scope != Scope::global || strides[1] != 1)
     hindered = fmt::format("terms of '{}' that are apart", a.name);
-  if (rows.size != 2 || b.dtype != Dtype::bf16)
+  if (rows.size != 2 || !is_paired(b.dtype))
     hindered = fmt::format("groups of {} {}", rows.size, name_of(b.dtype));
   if (acc.size() != 2 || layout(mma.acc).matrices != 1)
     hindered = "an accumulator of more than two dimensions";
   if (!hindered.empty())
     return unsupported("a matrix product cannot take the terms of its operands by groups",
-                       "bf16 in memory: pairs of rows as neighbours in the second operand, rows of "
-                       "contiguous terms in the first",
+                       "bf16 or i16 in memory: pairs of rows as neighbours in the second operand, "
+                       "rows of contiguous terms in the first",
                        hindered);
   out_.line("wl::multiply_pairs<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", fresh, acc[0], acc[1],
             strides[0], rows.pitch, layout(mma.acc).panel, name(mma.acc), pointer(mma.a),
@@ -81,7 +85,7 @@ bool CpuEmitter::store_in_pairs(const Copy& copy) {
   const Tensor& to = tensor(copy.dst.tensor);
   const Tensor& from = tensor(copy.src.tensor);
   const Grouped rows = grouped(to, copy.dst);
-  const bool pairs = rows.size == 2 && to.dtype == Dtype::bf16 && conditions(copy.dst).empty();
+  const bool pairs = rows.size == 2 && is_paired(to.dtype) && conditions(copy.dst).empty();
   if (!pairs || from.scope == Scope::global || is_wide_integer(from.dtype)) return false;
   std::vector<int64_t> extent = {rows.rows, rows.columns};
   if (rows.columns_first) std::swap(extent[0], extent[1]);

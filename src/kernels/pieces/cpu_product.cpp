@@ -26,11 +26,13 @@ Index TileLine::origin(const Index& number) const {
   return size % tile == 0 ? own : tile::min(own, size - tile);
 }
 
-CpuProduct::CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s, int64_t lanes)
+CpuProduct::CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s, int64_t lanes,
+                       const loopnest::ZeroPoints* zero_points)
     : c_(contraction),
       nest_(contraction.nest),
       s_(s),
       lanes_(lanes),
+      zero_points_(zero_points),
       k_(contraction.k[0]),
       depth_(depth_of_block()),
       rows_(nest_.axes[c_.row], s.tile_m, s.tasks_m),
@@ -99,13 +101,13 @@ void CpuProduct::add_to(Family::Programs& out) {
 void CpuProduct::begin_width(int64_t width, const std::string& suffix) {
   width_ = width;
   here_.extent[c_.column] = width;
-  part_ = t_.reg("part" + suffix, Dtype::f32, {rows_.tile, width});
+  part_ = t_.reg("part" + suffix, sum_type(), {rows_.tile, width});
   if (s_.pack_b == PackedBy::task)
     scratch_b_ = t_.shared("b" + suffix, Dtype::f32, {depth_, width});
   if (holds_rows() && sums_ < 0)
     sums_ = t_.shared("sums", Dtype::f32, {rows_.per_task, rows_.tile, columns_.size});
   if (!holds_rows() && blocks() > 1)
-    sums_ = t_.shared("sums" + suffix, Dtype::f32, {rows_.per_task, rows_.tile, width});
+    sums_ = t_.shared("sums" + suffix, sum_type(), {rows_.per_task, rows_.tile, width});
 }
 
 // Whether the last column of tiles is narrower than others, by a vector at least, rather than moved
@@ -126,7 +128,8 @@ int64_t CpuProduct::scratch_floats() const {
   const int64_t packed = s_.pack_b == PackedBy::task ? depth_ * width : 0;
   const int64_t rows = rows_.per_task * rows_.tile;
   if (holds_rows()) return packed + rows * whole(columns_.size);
-  return packed + (blocks() > 1 ? rows * width : 0);
+  const int64_t floats = zero_points_ ? 2 : 1;  // of a sum
+  return packed + (blocks() > 1 ? floats * rows * width : 0);
 }
 
 void CpuProduct::go_to_task() {

@@ -20,7 +20,8 @@
 //
 // Dot products (`instruction`) take pairs of terms: rows of A whose terms are neighbours, and of B
 // [panel, k / 2, 2, tile_n], where the two rows of a pair are neighbours, element by element. Both
-// are bf16. Of an odd number of terms A is packed as well, and the last pair of both has a zero.
+// are bf16; or whole numbers of 16 bits, which numbers of 8 bits are less their zero points. Of an
+// odd number of terms A is packed as well, and the last pair of both has a zero.
 #pragma once
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@
 #include "kernels/config/configs.h"
 #include "kernels/kernel_builder.h"
 #include "loopnest/contraction.h"
+#include "loopnest/whole_product.h"
 
 namespace warploom::kernels {
 // Where the tiles along an axis are: so many, `per_task` of them a task's.
@@ -53,8 +55,10 @@ struct TileLine {
 
 class CpuProduct {
  public:
-  // The contraction outlives it. `lanes`: floats of a vector.
-  CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s, int64_t lanes);
+  // The contraction and the zero points outlive it. `lanes`: floats of a vector. `zero_points`: of
+  // products of whole numbers.
+  CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s, int64_t lanes,
+             const loopnest::ZeroPoints* zero_points = nullptr);
 
   // The kernel, behind the programs that pack its operands.
   void add_to(Family::Programs& out);
@@ -88,7 +92,12 @@ class CpuProduct {
     return round_up(ceil_div(depth, ceil_div(depth, s_.block_k)), takes_pairs() ? 2 : 1);
   }
 
-  Dtype packed_type() const { return takes_pairs() ? Dtype::bf16 : Dtype::f32; }
+  Dtype packed_type() const {
+    if (zero_points_) return Dtype::i16;
+    return takes_pairs() ? Dtype::bf16 : Dtype::f32;
+  }
+
+  Dtype sum_type() const { return zero_points_ ? Dtype::i32 : Dtype::f32; }
 
   std::vector<size_t> outer_axes(const Access& access) const;
   Index place_along(const std::vector<size_t>& axes, const TileCoord& at) const;
@@ -96,6 +105,8 @@ class CpuProduct {
   void pack_rows(Family::Programs& out);
   void pack_panels(Family::Programs& out);
   void pack_pairs(Family::Programs& out);
+  void subtract_zero_point(KernelBuilder& draft, TensorId held, size_t load, const TileCoord& at,
+                           const std::vector<size_t>& order) const;
   void go_to_task();
   void begin_width(int64_t width, const std::string& suffix);
   void column(const Index& number, const Index& origin);
@@ -116,6 +127,7 @@ class CpuProduct {
   const LoopNest& nest_;
   MatmulCpuConfig s_;
   int64_t lanes_;
+  const loopnest::ZeroPoints* zero_points_;
   size_t k_;
   int64_t depth_;
   TileLine rows_;

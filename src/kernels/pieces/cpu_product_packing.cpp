@@ -4,12 +4,15 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "kernels/family.h"
 #include "kernels/kernel_builder.h"
 #include "kernels/pieces/cpu_product.h"
+#include "kernels/pieces/epilogue.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
+#include "loopnest/whole_product.h"
 #include "tile/index.h"
 #include "tile/program.h"
 
@@ -45,7 +48,8 @@ void CpuProduct::pack_rows(Family::Programs& out) {
     if (along_rows) std::swap(own.end()[-1], own.end()[-2]);
     return own;
   };
-  const TensorTile from(draft, "A", nest_, access, ordered(std::vector{c_.row, k_}));
+  const std::vector<size_t> order = ordered(std::vector{c_.row, k_});
+  const TensorTile from(draft, "A", nest_, access, order);
   TileCoord at(nest_, {{c_.row, rows}, {k_, columns}});
   auto axes = a_.outer;
   axes.insert(axes.end(), {c_.row, k_});
@@ -57,6 +61,7 @@ void CpuProduct::pack_rows(Family::Programs& out) {
   draft.buffers["P"] = "a_rows";
   draft.b.grid(at.count(nest_, axes)).warps(1);
   draft.b.copy(from.at(at), draft.b.all(held));
+  subtract_zero_point(draft, held, c_.a, at, order);
   const std::vector<Index> origin = {place_along(a_.outer, at), at.origin[c_.row], at.origin[k_]};
   const std::vector<int64_t> extent = {1, rows, columns};
   draft.b.copy(draft.b.all(held), draft.b.tile(to, ordered(origin), ordered(extent)));
@@ -110,14 +115,15 @@ void CpuProduct::pack_pairs(Family::Programs& out) {
   const Access& access = c_.access_b();
   const int64_t depth = depth_of_sum();
   const int64_t terms = std::min(kPackedTerms, depth);
-  const int64_t pad = kPad / bytes_of(Dtype::bf16);
+  const Dtype type = packed_type();
+  const int64_t pad = kPad / bytes_of(type);
   const int64_t pitch = round_up(kPair * columns_.tile, pad);
   const int64_t panel = depth / kPair * pitch + pad;
   b_.outer = outer_axes(access);
   const std::vector<int64_t> shape = {count_along(b_.outer), columns_.count(), depth / kPair, kPair,
                                       columns_.tile};
   const std::vector<int64_t> strides = {shape[1] * panel, panel, pitch, 1, kPair};
-  out.workspaces.push_back({"b_pairs", Dtype::bf16, {shape[0] * strides[0]}});
+  out.workspaces.push_back({"b_pairs", type, {shape[0] * strides[0]}});
 
   KernelBuilder draft("pack_b");
   const bool along_terms = access.stride(k_) == 1;
@@ -125,7 +131,8 @@ void CpuProduct::pack_pairs(Family::Programs& out) {
     if (along_terms) std::rotate(own.begin() + columns_from, own.end() - 1, own.end());
     return own;
   };
-  const TensorTile from(draft, "B", nest_, access, ordered(std::vector{k_, c_.column}, 0));
+  const std::vector<size_t> order = ordered(std::vector{k_, c_.column}, 0);
+  const TensorTile from(draft, "B", nest_, access, order);
   TileCoord at(nest_, {{k_, terms}, {c_.column, columns_.tile}});
   auto axes = b_.outer;
   axes.insert(axes.end(), {k_, c_.column});
@@ -133,19 +140,40 @@ void CpuProduct::pack_pairs(Family::Programs& out) {
   const Index number = tile::block(0) % columns_.count();
   at.origin[c_.column] = columns_.origin(number);
   at.origin[k_] = tile::min(at.origin[k_], depth - terms);
-  const TensorId to = draft.b.output("P", Dtype::bf16, ordered(shape, 2), ordered(strides, 2));
+  const TensorId to = draft.b.output("P", type, ordered(shape, 2), ordered(strides, 2));
   const TensorId held =
       draft.b.reg("panel", Dtype::f32, ordered(std::vector{terms, columns_.tile}, 0));
   draft.buffers["P"] = "b_pairs";
   draft.b.grid(at.count(nest_, axes)).warps(1);
   draft.b.copy(from.at(at), draft.b.all(held));
+  subtract_zero_point(draft, held, c_.b, at, order);
   const std::vector<Index> origin = {place_along(b_.outer, at), number, at.origin[k_] / kPair, 0,
                                      0};
   const std::vector<int64_t> extent = {1, 1, terms / kPair, kPair, columns_.tile};
   draft.b.copy(draft.b.all(held), draft.b.tile(to, ordered(origin, 2), ordered(extent, 2)));
   draft.finish(out);
 
-  b_.tensor = t_.global("B", Dtype::bf16, shape, strides);
+  b_.tensor = t_.global("B", type, shape, strides);
   draft_.buffers["B"] = "b_pairs";
+}
+
+// Elements that are held, less their zero point; behind the last term they are 0.
+void CpuProduct::subtract_zero_point(KernelBuilder& draft, TensorId held, size_t load,
+                                     const TileCoord& at, const std::vector<size_t>& order) const {
+  if (!zero_points_) return;
+  auto& t = draft.b;
+  const loopnest::ZeroPoint& zero = zero_points_->at(load);
+  const bool has_odd_depth = nest_.axes[k_] < depth_of_sum();
+  if (!zero.load && zero.number == 0) return;
+  Value less = tile::constant(zero.number);
+  if (zero.load)
+    less = t.value(load_beside(draft, c_, "zero", nest_.loads[*zero.load], at, order, 1));
+  Value element = t.value(held) - less;
+  if (has_odd_depth) {
+    const Value term = tile::coordinate(order[0] == k_ ? 0 : 1, at.origin[k_]);
+    const Value inside = tile::less(term, tile::constant(as_double(nest_.axes[k_])));
+    element = tile::where(inside, element, tile::constant(0));
+  }
+  t.map(held, element);
 }
 }  // namespace warploom::kernels

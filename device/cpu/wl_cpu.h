@@ -290,5 +290,6 @@ inline void pack_transposed(float* dst, const From* src, long src_stride, long r
 }
 }  // namespace wl
 
+#include "dot.h"
 #include "multiply.h"
 #include "windows.h"

@@ -216,6 +216,7 @@ std::string CpuEmitter::hinders(const Tile& tile, int64_t column_stride) const {
 
 void CpuEmitter::visit(const Mma& mma) {
   if (tensor(mma.a.tensor).as_strided >= 0) return multiply_windows(mma);
+  if (group_of(mma.b) > 1) return multiply_pairs(mma);
   const bool fresh = std::exchange(begins_, "false") == "true";
   auto a_strides = matrix_strides(mma.a);
   auto b_strides = matrix_strides(mma.b);
@@ -265,7 +266,8 @@ std::optional<std::string> CpuEmitter::begins_product(const Body& body, size_t p
   const bool is_inside = branch && branch->body.size() == 1;
   const auto* fill = (is_inside ? branch->body[0] : body[place]).as<Fill>();
   const bool begins = fill && fill->value == 0 && fill->dst == mma->acc;
-  if (!begins || tensor(mma->acc).dtype != Dtype::f32) return std::nullopt;
+  const bool sums = tensor(mma->acc).dtype == Dtype::f32 || group_of(mma->b) > 1;
+  if (!begins || !sums) return std::nullopt;
   if (!is_inside) return "true";
   return fmt::format("{} < {}", branch->left.text(), branch->right.text());
 }

@@ -355,6 +355,7 @@ void CpuEmitter::move(const Copy& copy) {
     const int64_t count = element_count(copy.src.extent);
     return out_.line("wl::stream_run({}, {}, {});", pointer(copy.dst), pointer(copy.src), count);
   }
+  if (store_in_pairs(copy)) return;
   const auto all = *meetings(copy.src.extent, copy.dst.extent);
   const auto on = [&](const Copy& rest) { move(rest); };
   for (const Meeting& met : all)

@@ -1,6 +1,7 @@
 // The writer of CPU kernels: cpu.cpp (the function and control flow), cpu_fusion.cpp
 // (statements that share a loop), cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers),
-// cpu_windows.cpp (products of windows); and what they ask before they write: cpu_layout.cpp.
+// cpu_windows.cpp (products of windows), cpu_dot.cpp (products of pairs); and what they ask before
+// they write: cpu_layout.cpp.
 // Private to this room.
 //
 // Shared and register tensors are arrays of floats, those of i32 and i64 of `long long`: whole
@@ -208,6 +209,11 @@ class CpuEmitter : Emitter {
   std::string hinders(const Tile& tile, int64_t column_stride) const;
   // When a statement sets a sum to 0 with which the product behind it begins; nothing: it does not.
   std::optional<std::string> begins_product(const Body& body, size_t place) const;
+
+  // cpu_dot.cpp
+  int64_t group_of(const Tile& tile) const;
+  void multiply_pairs(const Mma& mma);
+  bool store_in_pairs(const Copy& copy);
 
   // cpu_windows.cpp
   int64_t panel_of_weights(const Mma& mma, int64_t columns) const;

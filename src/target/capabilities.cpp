@@ -148,6 +148,17 @@ int64_t cache_bytes(int name, int index) {
   return text ? int64_t{std::strtoll(text->c_str(), nullptr, 10)} << 10 : 0;
 }
 
+// Of this machine's own set alone: the others' rows count on no more than their names say.
+bool has_bf16_dot([[maybe_unused]] const InstructionSet& set) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool is_here = &set == &instruction_set_here();
+  return is_here && set.vector_bytes == 64 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
 // A CPU with an instruction set: this machine's cores and caches, also where the set is of another
 // processor, of which nothing is known.
 Capabilities cpu_with(const InstructionSet& set) {
@@ -163,7 +174,8 @@ Capabilities cpu_with(const InstructionSet& set) {
           .estimated = !is_here,
           .num_sms = cores,
           .shared_bytes = l2 > 0 ? l2 : 1 << 20,
-          .registers = set.registers,
+.registers = set.registers,
+          .has_bf16_dot = has_bf16_dot(set),
           .vector_bytes = set.vector_bytes,
           .dram_gbs = std::min(50.0 * cores, 800.0),
           .l2_bytes = l3 > 0 ? l3 : 32 << 20,

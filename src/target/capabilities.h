@@ -66,6 +66,7 @@ struct Capabilities {
     return cluster_processors(size) * resident / size;
   }
 
+  bool has_bf16_dot = false;  // a CPU's sums of products of two bf16 at once (AVX-512 BF16)
   bool has_wgmma = false;     // matrix unit fed from shared memory by four warps
   bool has_tma = false;       // tile copies by a copy engine
   bool has_cp_async = false;  // copies to shared memory behind the threads' backs

@@ -160,6 +160,15 @@ std::vector<int64_t> matrix_extent(std::vector<int64_t> extent) {
   return extent;
 }
 
+std::vector<int64_t> grouped_extent(std::vector<int64_t> extent) {
+  extent = matrix_extent(std::move(extent));
+  while (extent.size() > 2) {
+    extent[1] *= extent[0];
+    extent.erase(extent.begin());
+  }
+  return extent;
+}
+
 std::vector<int64_t> windows_extent(const std::vector<int64_t>& extent, int64_t rows) {
   size_t first = 0;  // of k
   int64_t made = 1;

@@ -170,8 +170,10 @@ struct Map {
 
 // acc[M,N] += a[M,K]·b[K,N]; transpose_a: a is [K,M]; transpose_b: b is [N,K]. acc is a register
 // tensor; a and b are register or shared tiles, on a CPU global ones as well, of which elements
-// outside count as 0. Which instruction, and what that asks of the operands' layouts, is
-// synthesis's choice.
+// outside count as 0. A global b may have its rows in groups, [K/g, g, N]: k is both dimensions
+// together, and a memory whose groups are neighbours, strides (g·pitch, 1, g), is what
+// instructions take that multiply g terms at once. Which instruction, and what that asks of the
+// operands' layouts, is synthesis's choice.
 struct Mma {
   TensorId acc = -1;
   Tile a;
@@ -388,6 +390,10 @@ void for_statements(const Statement& statement, const auto& f) {
 // The rows and columns that an Mma sees in a tile: extents of 1 are dropped, from the front, until
 // two are left. The result has two entries exactly where the tile is a matrix.
 std::vector<int64_t> matrix_extent(std::vector<int64_t> extent);
+
+// The same of an Mma's second operand, whose rows may come in groups: all dimensions but the last
+// are k. {1, 8, 2, 48} → {16, 48}
+std::vector<int64_t> grouped_extent(std::vector<int64_t> extent);
 
 // The same in a tile of windows: the first dimensions are rows until they make `rows` of them, the
 // others k. {2, 7, 16, 3, 3} with 14 rows → {14, 144}; one entry where no dimensions make so many.

@@ -22,7 +22,7 @@ namespace {
 // The accumulator's type for operands of a type; nothing where such operands cannot be multiplied.
 std::optional<Dtype> accumulator_of(Dtype operand) {
   if (operand == Dtype::f64) return Dtype::f64;
-  if (operand == Dtype::i8 || operand == Dtype::u8) return Dtype::i32;
+  if (operand == Dtype::i8 || operand == Dtype::u8 || operand == Dtype::i16) return Dtype::i32;
   return is_float(operand) ? std::optional(Dtype::f32) : std::nullopt;
 }
 }  // namespace
@@ -200,7 +200,8 @@ Status StatementVerifier::check(const Mma& mma) const {
   if (accumulator_of(a_type) != acc_type) {
     const std::string message =
         fmt::format("an mma cannot accumulate {} in {}", name_of(a_type), name_of(acc_type));
-    return refuse(message, "f32 for floats, f64 for f64, i32 for i8 and u8", text_of(acc_type));
+    return refuse(message, "f32 for floats, f64 for f64, i32 for i8, u8 and i16",
+                  text_of(acc_type));
   }
   const auto acc = matrix_extent(program_.tensor(mma.acc).shape);
   const Tensor& first = program_.tensor(mma.a.tensor);
@@ -211,7 +212,8 @@ Status StatementVerifier::check(const Mma& mma) const {
                   "windows as the first operand, as they are");
   auto a = matrix_extent(mma.a.extent);
   if (first.as_strided >= 0 && acc.size() == 2) a = windows_extent(mma.a.extent, acc[0]);
-  auto b = matrix_extent(mma.b.extent);
+  const bool may_group = second.scope == Scope::global && !mma.transpose_b;
+  auto b = may_group ? grouped_extent(mma.b.extent) : matrix_extent(mma.b.extent);
   if (mma.transpose_a) std::ranges::reverse(a);
   if (mma.transpose_b) std::ranges::reverse(b);
   const bool matrices = a.size() == 2 && b.size() == 2 && acc.size() == 2;

@@ -42,6 +42,7 @@ target::Capabilities machine(int vector_bytes = 0) {
     capabilities.registers = 16;
   }
   capabilities.num_sms = 4;
+  capabilities.has_bf16_dot = true;  // else the device interface computes the same
   return capabilities;
 }
 
@@ -71,10 +72,10 @@ graph::Graph matmul(int64_t m, int64_t n, int64_t k, const Form& form = {}) {
   return *graph::decompose(*b.finish());
 }
 
-graph::Graph batched(const graph::Shape& a, const graph::Shape& b_shape) {
+graph::Graph batched(const graph::Shape& a, const graph::Shape& b_shape, Dtype dtype = Dtype::f32) {
   graph::Builder b("batched");
-  const auto x = b.input("x", Dtype::f32, a);
-  b.output(b.add(OpKind::MatMul, {x, b.input("w", Dtype::f32, b_shape)}));
+  const auto x = b.input("x", dtype, a);
+  b.output(b.add(OpKind::MatMul, {x, b.input("w", dtype, b_shape)}));
   return *b.finish();
 }
 
@@ -101,8 +102,8 @@ struct Trial {
   std::map<std::string, Bytes> buffers;
 
   Trial(graph::Graph graph, const KernelConfig& chosen, const target::Capabilities& capabilities,
-        int number)
-      : region(std::move(graph), Track::fp32), config(chosen) {
+        int number, Track track = Track::fp32)
+      : region(std::move(graph), track), config(chosen) {
     const FamilyPtr family = matmul_cpu_family(region, capabilities);
     auto programs = family->programs(config);
     EXPECT_TRUE(programs) << config.text();
@@ -171,8 +172,10 @@ struct Trial {
     const auto want = graph::evaluate(region.graph, views, 1);
     ASSERT_TRUE(want) << describe(want.error());
     const double error = test::error_of((*want)[0], output().dtype, buffers.at(output().name));
-    EXPECT_LT(error, test::allowed(output().dtype)) << who << " of " << config.text() << "\n"
-                                                    << to_text(region.graph);
+    const bool rounds = region.track == Track::bf16;  // operands
+    EXPECT_LT(error, test::allowed(rounds ? Dtype::bf16 : output().dtype))
+        << who << " of " << config.text() << "\n"
+        << to_text(region.graph);
   }
 };
 
@@ -186,13 +189,19 @@ class Trials {
     const FamilyPtr family = matmul_cpu_family(region, capabilities_);
     ASSERT_TRUE(family) << to_text(graph);
     for (const PackedBy a : {PackedBy::nobody, PackedBy::program})
-      for (const PackedBy b : {PackedBy::nobody, PackedBy::task, PackedBy::program}) {
-        const auto config = test::random_schedule(
-            *family, random_, {{"pack_a", as_int(a)}, {"pack_b", as_int(b)}}, 200);
-        if (!config) continue;
-        const int number = as_int(trials_.size());
-        trials_.push_back(std::make_unique<Trial>(graph, *config, capabilities_, number));
-      }
+      for (const PackedBy b : {PackedBy::nobody, PackedBy::task, PackedBy::program})
+        try_config(graph, *family, CpuInstruction::fma, a, b);
+  }
+
+  // By dot products: every operand as it may be packed for them.
+  void add_pairs(const graph::Graph& graph, Track track = Track::bf16) {
+    const Region region(graph, track);
+    const FamilyPtr family = matmul_cpu_family(region, capabilities_);
+    ASSERT_TRUE(family) << to_text(graph);
+    const size_t before = trials_.size();
+    for (const PackedBy a : {PackedBy::nobody, PackedBy::program})
+      try_config(graph, *family, CpuInstruction::dot, a, PackedBy::program, track);
+    EXPECT_GT(trials_.size(), before) << to_text(graph);
   }
 
   size_t run(const std::vector<std::string>& flags = {}) {
@@ -209,6 +218,16 @@ class Trials {
   }
 
  private:
+  void try_config(const graph::Graph& graph, const Family& family, CpuInstruction instruction,
+                  PackedBy a, PackedBy b, Track track = Track::fp32) {
+    const std::map<std::string, int64_t> fixed = {
+        {"instruction", as_int(instruction)}, {"pack_a", as_int(a)}, {"pack_b", as_int(b)}};
+    const auto config = test::random_schedule(family, random_, fixed, 200);
+    if (!config) return;
+    const int number = as_int(trials_.size());
+    trials_.push_back(std::make_unique<Trial>(graph, *config, capabilities_, number, track));
+  }
+
   target::Capabilities capabilities_;
   Random random_{3, "matmul_cpu"};
   std::vector<std::unique_ptr<Trial>> trials_;
@@ -255,21 +274,83 @@ TEST(MatmulCpu, AgreesOnNarrowerVectors) {
   EXPECT_GE(trials.run({"-mavx2", "-mfma", "-mf16c"}), 30u);
 }
 
-// An infinity reaches its row alone, and NaN its column: nothing is multiplied by what is padded.
-TEST(MatmulCpu, KeepsInfinitiesAndNanToTheirRowsAndColumns) {
-  constexpr int64_t m = 13;
-  constexpr int64_t n = 35;
-  constexpr int64_t k = 20;
+// Odd numbers of terms, rows and columns, each orientation, batches, what follows, whole rows.
+void add_pairs(Trials& trials) {
+  for (int i = 0; i < 4; ++i) {
+    const Form form{(i & 1) != 0, (i & 2) != 0, i, Dtype::bf16};
+    trials.add_pairs(matmul(37, 83, 300, form));
+    trials.add_pairs(matmul(21, 50, 41, form));
+  }
+  trials.add_pairs(matmul(40, 70, 130, {.behind = 1}));
+  trials.add_pairs(matmul(1, 700, 90, {.dtype = Dtype::bf16}));
+  trials.add_pairs(matmul(9, 5, 1301, {.dtype = Dtype::bf16}));
+  trials.add_pairs(batched({3, 10, 20}, {20, 30}, Dtype::bf16));
+  trials.add_pairs(batched({2, 1, 5, 9}, {3, 9, 6}, Dtype::bf16));
+  trials.add_pairs(with_reduced_rows(70, 90, 40, true));
+}
+
+TEST(MatmulCpu, DotProductsAgreeWithTheReference) {
+  Trials trials(0);
+  add_pairs(trials);
+  EXPECT_GE(trials.run(), 14u);
+}
+
+TEST(MatmulCpu, DotProductsAgreeOnNarrowerVectors) {
+  if (machine().vector_bytes < 32) GTEST_SKIP() << "this machine has no AVX2";
+  Trials trials(32);
+  add_pairs(trials);
+  EXPECT_GE(trials.run({"-mavx2", "-mfma", "-mf16c"}), 14u);
+}
+
+TEST(MatmulCpu, DotProductsWantAProcessorThatHasThem) {
+  const Region region(matmul(64, 64, 64, {.dtype = Dtype::bf16}), Track::bf16);
   const MatmulCpuConfig config{.tile_m = 6,
-                               .tile_n = 32,
-                               .block_k = 10,
+                               .tile_n = 64,
+                               .block_k = 64,
+                               .instruction = CpuInstruction::dot,
+                               .pack_b = PackedBy::program};
+  target::Capabilities capabilities = machine();
+  EXPECT_TRUE(matmul_cpu_family(region, capabilities)->legal(config));
+  capabilities.has_bf16_dot = false;
+  const auto status = matmul_cpu_family(region, capabilities)->legal(config);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kScheduleIllegal);
+}
+
+TEST(MatmulCpu, DotProductsAreNotForWhatTheTrackMayNotRound) {
+  const MatmulCpuConfig config{.tile_m = 6,
+                               .tile_n = 64,
+                               .block_k = 64,
+                               .instruction = CpuInstruction::dot,
                                .pack_a = PackedBy::program,
                                .pack_b = PackedBy::program};
-  Trial trial(matmul(m, n, k), config, machine(), 0);
+  const graph::Graph graph = matmul(64, 64, 64);
+  EXPECT_TRUE(matmul_cpu_family(Region(graph, Track::bf16), machine())->legal(config));
+  const auto status = matmul_cpu_family(Region(graph, Track::fp32), machine())->legal(config);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kScheduleIllegal);
+}
+
+TEST(MatmulCpu, GuessesDotProductsBeforeMultiplyAdds) {
+  const Region region(matmul(512, 512, 512, {.dtype = Dtype::bf16}), Track::bf16);
+  const FamilyPtr family = matmul_cpu_family(region, machine());
+  MatmulCpuConfig config{.tile_m = 6, .tile_n = 64, .block_k = 256};
+  const double by_fma = family->guess(config);
+  config.instruction = CpuInstruction::dot;
+  config.pack_b = PackedBy::program;
+  EXPECT_LT(family->guess(config), by_fma);
+}
+
+// Stores an infinity in a row of x and a NaN in a column of w, and sees where they come.
+void expect_special_values_apart(const MatmulCpuConfig& config, Track track) {
+  constexpr int64_t m = 13;
+  constexpr int64_t n = 35;
+  constexpr int64_t k = 21;
+  Trial trial(matmul(m, n, k), config, machine(), as_int(track), track);
   auto* x = reinterpret_cast<float*>(trial.buffers.at("x").data());
   auto* w = reinterpret_cast<float*>(trial.buffers.at("w").data());
-  x[12 * k + 19] = HUGE_VALF;
-  w[19 * n + 34] = NAN;
+  x[12 * k + 20] = HUGE_VALF;
+  w[20 * n + 34] = NAN;
   CpuLibrary library;
   for (const Kernel& kernel : trial.kernels)
     library.add(kernel);
@@ -282,6 +363,19 @@ TEST(MatmulCpu, KeepsInfinitiesAndNanToTheirRowsAndColumns) {
       EXPECT_EQ(std::isnan(value), j == 34) << i << ", " << j;
       EXPECT_EQ(std::isinf(value), i == 12 && j != 34) << i << ", " << j;
     }
+}
+
+// An infinity reaches its row alone, and NaN its column: nothing is multiplied by what is padded.
+TEST(MatmulCpu, KeepsInfinitiesAndNanToTheirRowsAndColumns) {
+  MatmulCpuConfig config{.tile_m = 6,
+                         .tile_n = 32,
+                         .block_k = 11,
+                         .pack_a = PackedBy::program,
+                         .pack_b = PackedBy::program};
+  expect_special_values_apart(config, Track::fp32);
+  config.block_k = 12;
+  config.instruction = CpuInstruction::dot;
+  expect_special_values_apart(config, Track::bf16);
 }
 
 TEST(MatmulCpu, LongSumsOfOneSignStayWithinTheTrack) {

@@ -188,6 +188,18 @@ TEST_F(Verify, AcceptsAnMmaThatReadsGlobalMemoryInPlace) {
   expect_valid(b.finish());
 }
 
+TEST_F(Verify, AcceptsAnMmaOfRowsInGroupsInMemory) {
+  const TensorId pairs = b.global("P", Dtype::f32, {8, 2, 16}, {32, 1, 2});
+  b.mma(r, b.all(s), b.all(pairs));
+  expect_valid(b.finish());
+}
+
+TEST_F(Verify, RefusesAnMmaOfRowsInGroupsElsewhere) {
+  const TensorId groups = b.shared("groups", Dtype::f32, {8, 2, 16});
+  const int line = (b.mma(r, b.all(s), b.all(groups)), __LINE__);
+  expect_invalid(b.finish(), line, "shapes");
+}
+
 TEST_F(Verify, RefusesAnMmaOfAGatheredOperand) {
   const TensorId indices = b.global("I", Dtype::i32, {64});
   const int line = (b.mma(r, b.gathered(corner(x), 0, indices), b.all(s)), __LINE__);

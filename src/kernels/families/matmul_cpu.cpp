@@ -1,11 +1,13 @@
 // Products on a CPU (pieces/cpu_product.h): matmuls, batched and transposed ones, with what is
-// computed element by element behind the sum. Loops (`direct`) cover what this does not: windows,
-// triangles, sums over several axes, and integers.
+// computed element by element behind the sum; of bf16 by dot products where the processor has them,
+// of whole numbers of 8 bits always. Loops (`direct`) cover what this does not: windows, triangles,
+// sums over several axes, and other integers.
+#include "kernels/families/matmul_cpu.h"
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 #include "base/casts.h"
@@ -21,29 +23,20 @@
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
+#include "loopnest/whole_product.h"
 
 namespace warploom::kernels {
 namespace {
 using F = MatmulCpuConfig::Field;
 using Check = Checks<MatmulCpuConfig>;
+using cpu_matmul::cycles_a_step, cpu_matmul::guessed_cycles, cpu_matmul::outer_count;
+using cpu_matmul::kMostVectors, cpu_matmul::kNear;
+using loopnest::ZeroPoints;
 
 // Fused multiply-adds, or additions of their sums, one after another (promotion.h).
 constexpr int64_t kLongestSum = 512;
 constexpr int64_t kMostBlocks = 200;
-constexpr int64_t kFewTerms = 32;    // of a sum that is to lose little
-constexpr int64_t kMostVectors = 6;  // of a register tile's row
-constexpr int64_t kNear = 512;       // elements between rows that caches and pages serve well
-
-// Cycles of a core in which a register tile takes one term of the sum: two multiply-adds or two
-// loads in each, at least as long as a sum waits for itself, and a share of what a tile begins and
-// ends with and of loads that come late.
-double cycles_a_term(int64_t rows, int64_t vectors) {
-  constexpr double kShare = 0.25;
-  constexpr double kLate = 0.05;
-  const int64_t loads = rows + vectors;
-  return as_double(std::max({rows * vectors, loads, int64_t{8}})) / 2 + kShare +
-         kLate * as_double(loads);
-}
+constexpr int64_t kFewTerms = 32;  // of a sum that is to lose little
 
 Values without_repeats(const Values& values) {
   Values out;
@@ -52,130 +45,25 @@ Values without_repeats(const Values& values) {
   return out;
 }
 
-// How many places along axes that are neither rows, columns nor k.
-int64_t outer_count(const Contraction& c, const Access& access) {
-  int64_t count = 1;
-  for (size_t a = 0; a < c.nest.axes.size(); ++a)
-    if (access.uses(a) && a != c.row && a != c.column && a != c.k[0]) count *= c.nest.axes[a];
-  return count;
+// Whether operands are bf16, or count as bf16 by the track.
+bool multiplies_bf16(const Contraction& c, Track track) {
+  const auto counts = [&](Dtype dtype) {
+    return dtype == Dtype::bf16 || (dtype == Dtype::f32 && track == Track::bf16);
+  };
+  return counts(c.access_a().dtype) && counts(c.access_b().dtype);
 }
-
-// A guess of the time of a config, in cycles of one core.
-class Guess {
- public:
-  Guess(const Contraction& contraction, const MatmulCpuConfig& config,
-        const Capabilities& capabilities)
-      : c_(contraction),
-        s_(config),
-        cores_(capabilities.num_sms),
-        lanes_(capabilities.lanes()),
-        rows_(c_.nest.axes[c_.row]),
-        columns_(c_.nest.axes[c_.column]),
-        depth_(c_.nest.axes[c_.k[0]]) {}
-
-  // Constants are packed once, before the calls.
-  double cycles(bool has_constant_a, bool has_constant_b) const {
-    constexpr double kLaunch = 6000;  // of a program on all cores
-    const auto tasks = as_double(CpuProduct(c_, s_, lanes_).tasks());
-    double cycles = std::ceil(tasks / cores_) * cycles_of_task();
-    if (tasks > 1) cycles += kLaunch / 2;
-    const auto packed = [&](const Access& access, int64_t elements) {
-      const auto all = as_double(elements * outer_count(c_, access));
-      return kLaunch + all * cycles_to_pack(access) / cores_;
-    };
-    if (s_.pack_a == PackedBy::program && !has_constant_a)
-      cycles += packed(c_.access_a(), rows_ * depth_);
-    if (s_.pack_b == PackedBy::program && !has_constant_b)
-      cycles += packed(c_.access_b(), columns_ * depth_);
-    return cycles;
-  }
-
- private:
-  // An element, from memory that is near to memory that is near.
-  double cycles_to_pack(const Access& access) const {
-    const bool is_b = &access == &c_.access_b();
-    const bool in_rows = access.stride(is_b ? c_.column : c_.k[0]) == 1;
-    return in_rows ? 0.35 : 0.6;
-  }
-
-  double cycles_of_task() const {
-    const MatmulCpuConfig& s = s_;
-    const TileLine columns(columns_, s.tile_n, s.tasks_n);
-    double cycles = 100;
-    if (CpuProduct(c_, s, lanes_).has_narrow_end()) {
-      MatmulCpuConfig end = s;
-      end.tile_n = columns_ % s.tile_n;
-      cycles += as_double(columns_ / s.tile_n) * cycles_of_column(s) + cycles_of_column(end);
-    } else {
-      cycles += as_double(columns.per_task) * cycles_of_column(s);
-    }
-    return cycles;
-  }
-
-  double cycles_of_column(const MatmulCpuConfig& s) const {
-    const TileLine rows(rows_, s.tile_m, s.tasks_m);
-    const int64_t blocks = ceil_div(depth_, s.block_k);
-    const auto depth = as_double(depth_);
-    const int64_t vectors = ceil_div(s.tile_n, lanes_);
-    const auto in_tile = as_double(s.tile_m * vectors);
-    double tile = depth * cycles_of_tile(s);
-    if (s.step_k > 0) tile += depth / as_double(s.step_k) * in_tile * 1.5;
-    tile += as_double(blocks) * (in_tile * (blocks > 1 ? 3 : 1) + 30) + in_tile * 2;
-    double column = as_double(rows.per_task) * tile;
-    if (s.pack_b == PackedBy::task)
-      column += depth * as_double(s.tile_n) * cycles_to_pack(c_.access_b());
-    if (s.pack_b == PackedBy::nobody) column += depth * as_double(vectors) * 2;
-    return column;
-  }
-
-  // A term of a register tile, with what reading operands across pages costs.
-  double cycles_of_tile(const MatmulCpuConfig& s) const {
-    constexpr int64_t kPage = 1024;  // elements
-    const int64_t vectors = ceil_div(s.tile_n, lanes_);
-    double cycles = cycles_a_term(s.tile_m, std::min(vectors, kMostVectors));
-    if (vectors > kMostVectors) cycles *= as_double(vectors) / as_double(kMostVectors);
-    const int64_t apart_b = c_.access_b().stride(c_.k[0]);
-    if (s.pack_b == PackedBy::nobody && s.step_k <= 0 && apart_b > kNear)
-      cycles *= apart_b % kPage == 0 ? 1.6 : 1.15;
-    cycles *= cycles_for_a(s);
-    if (s.pack_a != PackedBy::nobody) return cycles;
-    const Access& a = c_.access_a();
-    const bool folds = a.stride(c_.row) % kPage == 0 && s.tile_m > 8;
-    const bool across = a.stride(c_.k[0]) > kNear;
-    return cycles * (folds || across ? 1.2 : 1);
-  }
-
-  // What it costs that A comes from afar: its rows of a tile from beyond the nearest cache, where
-  // panels of B go by meanwhile, and those of a task from memory, for each column of tiles.
-  double cycles_for_a(const MatmulCpuConfig& s) const {
-    constexpr int64_t kNearest = 6 << 10;       // elements, half of the nearest cache
-    constexpr int64_t kOfTask = (8 << 20) / 4;  // elements, that a last cache holds of a task's
-    constexpr double kLate = 1.05;
-    const TileLine rows(rows_, s.tile_m, s.tasks_m);
-    const TileLine columns(columns_, s.tile_n, s.tasks_n);
-    const bool goes_by = columns.per_task > 1;
-    double cycles = s.tile_m * s.block_k > kNearest ? kLate : 1;
-    if (goes_by && rows.per_task * s.tile_m * depth_ > kOfTask) cycles *= kLate;
-    return cycles;
-  }
-
-  const Contraction& c_;
-  const MatmulCpuConfig& s_;
-  double cores_;
-  int64_t lanes_;
-  int64_t rows_;
-  int64_t columns_;
-  int64_t depth_;
-};
 
 class MatmulCpu final : public Family {
  public:
-  MatmulCpu(Contraction contraction, const graph::Graph& graph, const Capabilities& capabilities)
+  MatmulCpu(Contraction contraction, std::optional<ZeroPoints> zero_points, const Region& region,
+            const Capabilities& capabilities)
       : Family(MatmulCpuConfig::type(), capabilities, Specialization::made),
         c_(std::move(contraction)),
-        saturates_(c_.reductions.empty() && saturates(c_)),
-        has_constant_a_(is_constant(c_.access_a(), graph)),
-        has_constant_b_(is_constant(c_.access_b(), graph)),
+        zero_points_(std::move(zero_points)),
+        has_pairs_(capabilities.has_bf16_dot && multiplies_bf16(c_, region.track)),
+        saturates_(!zero_points_ && c_.reductions.empty() && saturates(c_)),
+        has_constant_a_(is_constant(c_.access_a(), region.graph)),
+        has_constant_b_(is_constant(c_.access_b(), region.graph)),
         rows_(c_.nest.axes[c_.row]),
         columns_(c_.nest.axes[c_.column]),
         depth_(c_.nest.axes[c_.k[0]]) {}
@@ -188,6 +76,7 @@ class MatmulCpu final : public Family {
     space.offer<MatmulCpuConfig>(F::step_k, steps());
     space.offer<MatmulCpuConfig>(F::tasks_m, holds_rows() ? shares_in_cache() : shares(rows_));
     space.offer<MatmulCpuConfig>(F::tasks_n, holds_rows() ? Values{1} : shares(columns_));
+    space.offer<MatmulCpuConfig>(F::instruction, instructions());
     space.offer<MatmulCpuConfig>(F::pack_a, choices(PackedBy::nobody, PackedBy::program));
     space.offer<MatmulCpuConfig>(F::pack_b,
                                  choices(PackedBy::nobody, PackedBy::task, PackedBy::program));
@@ -203,6 +92,10 @@ class MatmulCpu final : public Family {
     if (least < 1) return std::move(checks).failed();
     check_tile(checks, s);
     check_sums(checks, s);
+    if (s.instruction == CpuInstruction::dot)
+      check_pairs(checks, s);
+    else
+      check_types(checks, s);
     check_packing(checks, s);
     check_tasks(checks, s);
     return std::move(checks).failed();
@@ -211,19 +104,31 @@ class MatmulCpu final : public Family {
   // Cycles of the busiest core.
   double guess(const KernelConfig& config) const override {
     const auto& s = config.as<MatmulCpuConfig>();
-    const double cycles = Guess(c_, s, capabilities_).cycles(has_constant_a_, has_constant_b_);
+    const double cycles =
+        guessed_cycles(c_, s, capabilities_, {.a = has_constant_a_, .b = has_constant_b_});
     constexpr double kInexact = 2;  // such a config is seldom right
     return saturates_ && s.step_k <= 0 && depth_ > kFewTerms ? kInexact * cycles : cycles;
   }
 
   Result<Programs> programs(const KernelConfig& config) const override {
     Programs out;
-    CpuProduct(c_, config.as<MatmulCpuConfig>(), lanes()).add_to(out);
+    product(config.as<MatmulCpuConfig>()).add_to(out);
     return out;
   }
 
  private:
   bool holds_rows() const { return !c_.reductions.empty(); }
+
+  CpuProduct product(const MatmulCpuConfig& s) const {
+    return {c_, s, lanes(), zero_points_ ? &*zero_points_ : nullptr};
+  }
+
+  // Of whole numbers there are no multiply-adds.
+  Values instructions() const {
+    if (zero_points_) return choices(CpuInstruction::dot);
+    if (!has_pairs_) return choices(CpuInstruction::fma);
+    return choices(CpuInstruction::dot, CpuInstruction::fma);
+  }
 
   int64_t lanes() const { return capabilities_.lanes(); }
 
@@ -242,7 +147,7 @@ class MatmulCpu final : public Family {
     for (const int64_t vectors : {4, 3, 2, 6, 1}) {
       std::vector<std::pair<double, int64_t>> rows;
       for (int64_t r = std::min(rows_, (registers() - 1 - vectors) / vectors); r >= 1; --r)
-        rows.emplace_back(as_double(ceil_div(rows_, r)) * cycles_a_term(r, vectors), r);
+        rows.emplace_back(as_double(ceil_div(rows_, r)) * cycles_a_step(r, vectors), r);
       std::ranges::stable_sort(rows, {}, &std::pair<double, int64_t>::first);
       if (!rows.empty()) first.push_back(rows[0].second);
       if (rows.size() > 1 && vectors > 1) second.push_back(rows[1].second);
@@ -275,10 +180,14 @@ class MatmulCpu final : public Family {
   // Blocks of equal size, near the wanted ones.
   Values depths() const {
     Values out;
-    const auto near = [&](int64_t wanted) { return ceil_div(depth_, ceil_div(depth_, wanted)); };
+    const auto offer = [&](int64_t wanted) {
+      const int64_t near = ceil_div(depth_, ceil_div(depth_, wanted));
+      out.push_back(near);
+      if (has_pairs_ || zero_points_) out.push_back(round_up(near, 2));
+    };
     for (const int64_t wanted : {256, 512, 384, 128})
-      out.push_back(near(wanted));
-    if (is_flat()) out.push_back(near(kLongestSum * 8));
+      offer(wanted);
+    if (is_flat()) offer(kLongestSum * 8);
     return without_repeats(out);
   }
 
@@ -330,14 +239,16 @@ class MatmulCpu final : public Family {
     const int64_t one_by_one = s.step_k > 0 ? ceil_div(s.block_k, s.step_k) : s.block_k;
     checks.require(one_by_one <= kLongestSum && s.step_k <= kLongestSum, {F::block_k, F::step_k},
                    "sums of at most 512 terms one after another", one_by_one);
-    const int64_t blocks = ceil_div(depth_, s.block_k);
+    const int64_t pair = s.instruction == CpuInstruction::dot ? 2 : 1;
+    const int64_t depth = round_up(depth_, pair);
+    const int64_t blocks = ceil_div(depth, s.block_k);
     checks.require(blocks <= kMostBlocks, {F::block_k}, "at most 200 blocks of k", blocks);
-    const bool whole = s.block_k <= depth_ && ceil_div(depth_, blocks) == s.block_k;
-    checks.require(whole, {F::block_k}, "blocks of k of equal size", s.block_k);
+    const bool whole = round_up(ceil_div(depth, blocks), pair) == s.block_k;
+    checks.require(whole, {F::block_k, F::instruction},
+                   "blocks of k of equal size, of whole pairs where instruction=dot", s.block_k);
   }
 
   void check_packing(Check& checks, const MatmulCpuConfig& s) const {
-    const Access& a = c_.access_a();
     const Access& b = c_.access_b();
     checks.require(s.pack_a != PackedBy::task, {F::pack_a}, "pack_a by nobody or a program", 1);
     const bool whole_vectors = s.tile_n % lanes() == 0 || b.dtype == Dtype::f32;
@@ -346,13 +257,34 @@ class MatmulCpu final : public Family {
                    "pack_b by a task or a program where columns are apart, or halves end within a "
                    "vector",
                    s.tile_n);
-    const Dtype type_of_a = s.pack_a == PackedBy::nobody ? a.dtype : Dtype::f32;
-    const Dtype type_of_b = s.pack_b == PackedBy::nobody ? b.dtype : Dtype::f32;
-    checks.require(type_of_a == type_of_b, {F::pack_a, F::pack_b},
-                   "both operands packed, or neither, where they are not fp32", 1);
-    const int64_t floats = CpuProduct(c_, s, lanes()).scratch_floats();
+    const int64_t floats = product(s).scratch_floats();
     checks.require_fits(4 * floats + 4096, capabilities_.shared_bytes,
                         {F::tile_m, F::tile_n, F::block_k, F::tasks_m, F::tasks_n, F::pack_b});
+  }
+
+  void check_types(Check& checks, const MatmulCpuConfig& s) const {
+    checks.require(!zero_points_, {F::instruction}, "instruction=dot for whole numbers", 0);
+    const Dtype type_of_a = s.pack_a == PackedBy::nobody ? c_.access_a().dtype : Dtype::f32;
+    const Dtype type_of_b = s.pack_b == PackedBy::nobody ? c_.access_b().dtype : Dtype::f32;
+    checks.require(type_of_a == type_of_b, {F::pack_a, F::pack_b},
+                   "both operands packed, or neither, where they are not fp32", 1);
+  }
+
+  // What dot products ask of operands.
+  void check_pairs(Check& checks, const MatmulCpuConfig& s) const {
+    const Access& a = c_.access_a();
+    checks.require(has_pairs_ || zero_points_, {F::instruction},
+                   "instruction=fma, or operands of bf16 and a processor with AVX-512 BF16", 1);
+    checks.require(s.pack_b == PackedBy::program, {F::instruction, F::pack_b},
+                   "pack_b=program, which makes pairs of rows neighbours, where instruction=dot",
+                   1);
+    const bool in_place = a.dtype == Dtype::bf16 && a.stride(c_.k[0]) == 1 && depth_ % 2 == 0;
+    checks.require(in_place || s.pack_a == PackedBy::program, {F::instruction, F::pack_a},
+                   "pack_a=program where instruction=dot and rows of A are no pairs of bf16", 0);
+    checks.require(s.step_k <= 0, {F::instruction, F::step_k}, "step_k=0 where instruction=dot",
+                   s.step_k);
+    checks.require(s.tile_n > 1, {F::instruction, F::tile_n},
+                   "two columns at least where instruction=dot", s.tile_n);
   }
 
   void check_tasks(Check& checks, const MatmulCpuConfig& s) const {
@@ -383,7 +315,9 @@ class MatmulCpu final : public Family {
   }
 
   Contraction c_;
-  bool saturates_;  // the result, however large the sum is
+  std::optional<ZeroPoints> zero_points_;  // of whole numbers
+  bool has_pairs_;                         // dot products of two bf16 at once
+  bool saturates_;                         // the result, however large the sum is
   bool has_constant_a_;
   bool has_constant_b_;
   int64_t rows_;
@@ -401,15 +335,18 @@ bool has_boxes(const Access& access, size_t first, size_t second) {
   });
 }
 
-bool is_covered(const Contraction& c) {
+bool is_covered(const Contraction& c, bool of_whole_numbers) {
   if (c.k.size() != 1 || c.skips_zeros() || !c.domain_constraints.empty()) return false;
   const Access& a = c.access_a();
   const Access& b = c.access_b();
-  if (a.dtype != b.dtype || !is_computed_float(a.dtype)) return false;
+  const bool floats = a.dtype == b.dtype && is_computed_float(a.dtype);
+  if (!floats && !of_whole_numbers) return false;
   if (!has_boxes(a, c.row, c.k[0]) || !has_boxes(b, c.k[0], c.column)) return false;
   const auto operands = epilogue_of(c);
   const auto is_in_boxes = [&](const Access& access) {
-    return is_computed_float(access.dtype) && has_boxes(access, c.row, c.column);
+    const Dtype dtype = access.dtype;
+    const bool computes = is_computed_float(dtype) || (of_whole_numbers && is_computed(dtype));
+    return computes && has_boxes(access, c.row, c.column);
   };
   if (!operands || !std::ranges::all_of(c.nest.outputs, is_in_boxes, &LoopNest::Output::place))
     return false;
@@ -427,11 +364,16 @@ FamilyPtr matmul_cpu_family(const Region& region, const Capabilities& capabiliti
   constexpr int64_t kLongestRow = 4096;
   if (capabilities.gpu || region.track == Track::fp8) return nullptr;
   auto c = contraction_of(region.nests(), true, Results::several);
-  if (!c || !c->scales.empty() || !is_covered(*c)) return nullptr;
+  std::optional<ZeroPoints> zero_points;
+  if (auto whole = loopnest::whole_product_of(region.nests())) {
+    c = std::move(whole->contraction);
+    zero_points = std::move(whole->zero_points);
+  }
+  if (!c || !c->scales.empty() || !is_covered(*c, zero_points.has_value())) return nullptr;
   const auto& axes = c->nest.axes;
   if (axes[c->k[0]] > kLongestSum * kMostBlocks) return nullptr;
   const bool few_rows = axes[c->row] < 16 * int64_t{capabilities.num_sms};
   if (!c->reductions.empty() && (few_rows || axes[c->column] > kLongestRow)) return nullptr;
-  return std::make_shared<MatmulCpu>(*std::move(c), region.graph, capabilities);
+  return std::make_shared<MatmulCpu>(*std::move(c), std::move(zero_points), region, capabilities);
 }
 }  // namespace warploom::kernels

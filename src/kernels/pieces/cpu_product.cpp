@@ -26,13 +26,15 @@ Index TileLine::origin(const Index& number) const {
   return size % tile == 0 ? own : tile::min(own, size - tile);
 }
 
-CpuProduct::CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s, int64_t lanes)
+CpuProduct::CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s, int64_t lanes,
+                       const loopnest::ZeroPoints* zero_points)
     : c_(contraction),
       nest_(contraction.nest),
       s_(s),
       lanes_(lanes),
+      zero_points_(zero_points),
       k_(contraction.k[0]),
-      depth_(ceil_div(nest_.axes[k_], ceil_div(nest_.axes[k_], s.block_k))),
+      depth_(depth_of_block()),
       rows_(nest_.axes[c_.row], s.tile_m, s.tasks_m),
       columns_(nest_.axes[c_.column], s.tile_n, s.tasks_n),
       result_({c_.row, c_.column}),
@@ -72,10 +74,12 @@ void CpuProduct::add_to(Family::Programs& out) {
     pack_rows(out);
   else
     global_a_.emplace(draft_, "A", nest_, c_.access_a(), std::vector{c_.row, k_});
-  if (s_.pack_b == PackedBy::program)
-    pack_panels(out);
-  else
+  if (s_.pack_b != PackedBy::program)
     global_b_.emplace(draft_, "B", nest_, c_.access_b(), std::vector{k_, c_.column});
+  else if (takes_pairs())
+    pack_pairs(out);
+  else
+    pack_panels(out);
   go_to_task();
   begin_width(columns_.tile, "");
   const int64_t whole = has_narrow_end() ? columns_.size / columns_.tile : columns_.per_task;
@@ -97,13 +101,13 @@ void CpuProduct::add_to(Family::Programs& out) {
 void CpuProduct::begin_width(int64_t width, const std::string& suffix) {
   width_ = width;
   here_.extent[c_.column] = width;
-  part_ = t_.reg("part" + suffix, Dtype::f32, {rows_.tile, width});
+  part_ = t_.reg("part" + suffix, sum_type(), {rows_.tile, width});
   if (s_.pack_b == PackedBy::task)
     scratch_b_ = t_.shared("b" + suffix, Dtype::f32, {depth_, width});
   if (holds_rows() && sums_ < 0)
     sums_ = t_.shared("sums", Dtype::f32, {rows_.per_task, rows_.tile, columns_.size});
   if (!holds_rows() && blocks() > 1)
-    sums_ = t_.shared("sums" + suffix, Dtype::f32, {rows_.per_task, rows_.tile, width});
+    sums_ = t_.shared("sums" + suffix, sum_type(), {rows_.per_task, rows_.tile, width});
 }
 
 // Whether the last column of tiles is narrower than others, by a vector at least, rather than moved
@@ -124,7 +128,8 @@ int64_t CpuProduct::scratch_floats() const {
   const int64_t packed = s_.pack_b == PackedBy::task ? depth_ * width : 0;
   const int64_t rows = rows_.per_task * rows_.tile;
   if (holds_rows()) return packed + rows * whole(columns_.size);
-  return packed + (blocks() > 1 ? rows * width : 0);
+  const int64_t floats = zero_points_ ? 2 : 1;  // of a sum
+  return packed + (blocks() > 1 ? floats * rows * width : 0);
 }
 
 void CpuProduct::go_to_task() {

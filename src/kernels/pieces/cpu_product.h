@@ -17,6 +17,11 @@
 //
 //   A, by a program: rows at a pitch that is no multiple of what caches and pages fold
 //   B: [panel, k, tile_n], a panel for each column of tiles, one row behind another
+//
+// Dot products (`instruction`) take pairs of terms: rows of A whose terms are neighbours, and of B
+// [panel, k / 2, 2, tile_n], where the two rows of a pair are neighbours, element by element. Both
+// are bf16; or whole numbers of 16 bits, which numbers of 8 bits are less their zero points. Of an
+// odd number of terms A is packed as well, and the last pair of both has a zero.
 #pragma once
 #include <optional>
 #include <string>
@@ -24,6 +29,7 @@
 #include "kernels/config/configs.h"
 #include "kernels/kernel_builder.h"
 #include "loopnest/contraction.h"
+#include "loopnest/whole_product.h"
 
 namespace warploom::kernels {
 // Where the tiles along an axis are: so many, `per_task` of them a task's.
@@ -49,8 +55,10 @@ struct TileLine {
 
 class CpuProduct {
  public:
-  // The contraction outlives it. `lanes`: floats of a vector.
-  CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s, int64_t lanes);
+  // The contraction and the zero points outlive it. `lanes`: floats of a vector. `zero_points`: of
+  // products of whole numbers.
+  CpuProduct(const Contraction& contraction, const MatmulCpuConfig& s, int64_t lanes,
+             const loopnest::ZeroPoints* zero_points = nullptr);
 
   // The kernel, behind the programs that pack its operands.
   void add_to(Family::Programs& out);
@@ -73,13 +81,32 @@ class CpuProduct {
     std::vector<size_t> outer;
   };
 
-  int64_t depth_of_sum() const { return c_.nest.axes[k_]; }
+  bool takes_pairs() const { return s_.instruction == CpuInstruction::dot; }
+
+  // Terms; of pairs with the zero that makes the last one whole.
+  int64_t depth_of_sum() const { return round_up(c_.nest.axes[k_], takes_pairs() ? 2 : 1); }
+
+  // A block of k.
+  int64_t depth_of_block() const {
+    const int64_t depth = depth_of_sum();
+    return round_up(ceil_div(depth, ceil_div(depth, s_.block_k)), takes_pairs() ? 2 : 1);
+  }
+
+  Dtype packed_type() const {
+    if (zero_points_) return Dtype::i16;
+    return takes_pairs() ? Dtype::bf16 : Dtype::f32;
+  }
+
+  Dtype sum_type() const { return zero_points_ ? Dtype::i32 : Dtype::f32; }
 
   std::vector<size_t> outer_axes(const Access& access) const;
   Index place_along(const std::vector<size_t>& axes, const TileCoord& at) const;
   int64_t count_along(const std::vector<size_t>& axes) const;
   void pack_rows(Family::Programs& out);
   void pack_panels(Family::Programs& out);
+  void pack_pairs(Family::Programs& out);
+  void subtract_zero_point(KernelBuilder& draft, TensorId held, size_t load, const TileCoord& at,
+                           const std::vector<size_t>& order) const;
   void go_to_task();
   void begin_width(int64_t width, const std::string& suffix);
   void column(const Index& number, const Index& origin);
@@ -100,6 +127,7 @@ class CpuProduct {
   const LoopNest& nest_;
   MatmulCpuConfig s_;
   int64_t lanes_;
+  const loopnest::ZeroPoints* zero_points_;
   size_t k_;
   int64_t depth_;
   TileLine rows_;

@@ -72,6 +72,9 @@ Tile CpuProduct::rows_of_a(const Index& k, int64_t depth) const {
 
 // In the tensor, or packed by a program.
 Tile CpuProduct::panel_of_b(const Index& k, int64_t depth) const {
+  if (takes_pairs())
+    return t_.tile(b_.tensor, {place_along(b_.outer, here_), panel_, k / 2, 0, 0},
+                   {1, 1, depth / 2, 2, width_});
   if (b_.tensor >= 0)
     return t_.tile(b_.tensor, {place_along(b_.outer, here_), panel_, k, 0}, {1, 1, depth, width_});
   TileCoord from = here_;

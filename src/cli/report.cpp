@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "graph/track.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
@@ -249,8 +250,14 @@ Status add_regions(Facts& facts) {
   WARPLOOM_TRY(target::Capabilities capabilities,
                target::capabilities_of(arch.starts_with("sm_") ? arch : "cpu"));
   capabilities = card_of_plan(std::move(capabilities), facts.plan);
-  WARPLOOM_TRY(graph, plan::lower_for_target(std::move(graph), capabilities));
   const Track track = *track_named(report::text_at(facts.plan, "/track"));
+  std::vector<graph::Rewrite> rewrites;
+  for (const json& text : report::list_at(facts.plan, "/rewrites")) {
+    WARPLOOM_TRY(graph::Rewrite one, graph::rewrite_from_text(
+                                         text.is_string() ? text.get<std::string>() : text.dump()));
+    rewrites.push_back(std::move(one));
+  }
+  WARPLOOM_TRY(graph, plan::lower_for_target(std::move(graph), capabilities, track, rewrites));
   std::set<std::string> constants;
   for (const json& name : report::list_at(facts.plan, "/constant"))
     if (name.is_string()) constants.insert(name.get<std::string>());

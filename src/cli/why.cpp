@@ -12,7 +12,9 @@
 #include "base/error.h"
 #include "base/rows.h"
 #include "cli/command.h"
+#include "cli/rewrites.h"
 #include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "graph/track.h"
 #include "kernels/config/constraints.h"
 #include "kernels/config/kernel_config.h"
@@ -24,8 +26,10 @@
 #include "report/lineage.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"
+#include "search/choice_search.h"
 #include "search/lineage.h"
 #include "search/optimize.h"
+#include "search/plan_choice.h"
 #include "search/search_space.h"
 #include "target/capabilities.h"
 
@@ -42,6 +46,12 @@ struct Flags {
   std::string schedule;
   std::string archive;
   ModelOptions model;
+};
+
+// What kernels are asked about.
+struct Asked {
+  Track track = Track::fp32;
+  const Capabilities& capabilities;
 };
 
 // The step that led to a candidate, and what became of it.
@@ -144,21 +154,51 @@ Result<json> region_record(Archive& from, const archive::Problem& problem, const
   return out;
 }
 
+// How the whole plan came to be, and what else could be done to its graph or not; null: nothing
+// was chosen of it.
+Result<json> plan_record(Archive& from, const archive::Problem& problem, const graph::Graph& given,
+                         const Asked& asked) {
+  WARPLOOM_TRY(const auto all, from.candidates(problem.key));
+  WARPLOOM_TRY(const auto best, from.best(problem.key));
+  if (!best) return json();
+  json out = {{"name", problem.name}, {"choice", best->schedule}, {"steps", json::array()}};
+  const search::Lineage steps = search::lineage_of(all, best->schedule);
+  for (size_t i = 0; i < steps.size(); ++i)
+    out["steps"].push_back(step_of(steps[i], i));
+  WARPLOOM_TRY(const auto choice, search::choice_from_text(best->schedule));
+  WARPLOOM_TRY(graph::Graph graph, plan::primitives_for_target(given, asked.capabilities));
+  WARPLOOM_TRY(graph, graph::rewrite(std::move(graph), choice.rewrites, asked.track));
+  out.update(rewrites_record(graph, asked.track));
+  return out;
+}
+
 Result<Answer> why(const Flags& flags) {
   WARPLOOM_TRY(const graph::Graph given, load_onnx(flags.file, flags.model));
   WARPLOOM_TRY(const Track track, track_for(given, flags.track));
   WARPLOOM_TRY(const Capabilities capabilities, search::resolve_target(flags.target));
-  WARPLOOM_TRY(const graph::Graph graph, plan::lower_for_target(given, capabilities));
-  WARPLOOM_TRY(const auto partition, plan::regions_of(graph, track, capabilities));
   WARPLOOM_TRY(Archive from, archive_at(flags.archive));
   WARPLOOM_TRY(const auto problems, from.problems());
+  json plan;
+  const auto is_its_plans = [&](const archive::Problem& one) {
+    return search::is_of_plans(one) && one.text == graph::to_text(given) &&
+           one.track == name_of(track) && one.target == capabilities.arch;
+  };
+  const auto plans = std::ranges::find_if(problems, is_its_plans);
+  if (plans != problems.end())
+    WARPLOOM_TRY(plan, plan_record(from, *plans, given, {track, capabilities}));
+  search::PlanChoice choice;
+  if (plan.is_object()) WARPLOOM_TRY(choice, search::choice_from_text(plan.value("choice", "")));
+  WARPLOOM_TRY(const graph::Graph graph,
+               plan::lower_for_target(given, capabilities, track, choice.rewrites));
+  WARPLOOM_TRY(const auto partition, plan::regions_of(graph, track, capabilities));
   json regions = json::array();
   std::set<std::string> seen;
   for (const plan::Region& region : partition.regions) {
     if (region.alias || !seen.insert(region.identity).second) continue;
     const std::string text = graph::to_text(region.graph);
     const auto is_same = [&](const archive::Problem& one) {
-      return one.text == text && one.track == name_of(track) && one.target == capabilities.arch;
+      const bool is_here = one.track == name_of(track) && one.target == capabilities.arch;
+      return one.text == text && is_here && !search::is_of_plans(one);
     };
     const auto problem = std::ranges::find_if(problems, is_same);
     if (problem == problems.end()) continue;
@@ -167,7 +207,7 @@ Result<Answer> why(const Flags& flags) {
     regions.push_back(std::move(row));
   }
   if (regions.empty()) return fail(unknown_problem(flags.file));
-  const json record = {{"file", flags.file}, {"regions", regions}};
+  const json record = {{"file", flags.file}, {"plan", plan}, {"regions", regions}};
   return Answer{record, text_of("why", record)};
 }
 }  // namespace

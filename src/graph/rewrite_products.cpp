@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 #include "base/casts.h"
@@ -57,6 +58,25 @@ bool products_left_rule(Draft& draft) {
   return true;
 }
 
+namespace {
+// Which operand two products share, of elementwise ones on either side.
+struct Shared {
+  size_t one = 0;
+  size_t other = 0;
+};
+
+std::optional<Shared> shared_by(const Draft& draft, const Node& one, const Node& other) {
+  for (size_t i = 0; i < 2; ++i)
+    for (size_t j = 0; j < 2; ++j) {
+      const bool is_side = i == j || one.op == OpKind::Mul;
+      const bool is_same = one.inputs[i] == other.inputs[j];
+      const bool fits = draft.shape(one.inputs[1 - i]) == draft.shape(other.inputs[1 - j]);
+      if (is_side && is_same && fits) return Shared{i, j};
+    }
+  return std::nullopt;
+}
+}  // namespace
+
 // x·a + x·b, a·x + b·x, and the same of differences. Of elementwise products as well.
 bool factor_rule(Draft& draft) {
   const OpKind op = draft.root().op;
@@ -65,26 +85,24 @@ bool factor_rule(Draft& draft) {
     const Node* const one = draft.maker(draft.in(0), by);
     const Node* const other = draft.maker(draft.in(1), by);
     if (!one || !other || one == other) continue;
-    if (by == OpKind::MatMul &&
-        (!product_of(draft, draft.in(0)) || !product_of(draft, draft.in(1))))
-      continue;
-    for (size_t i = 0; i < 2; ++i) {
-      const TensorId a = one->inputs[1 - i];
-      const TensorId b = other->inputs[1 - i];
-      if (one->inputs[i] != other->inputs[i] || draft.shape(a) != draft.shape(b)) continue;
-      draft.need_alone(draft.in(0));
-      draft.need_alone(draft.in(1));
-      draft.names({one->inputs[i], a, b});
-      const TensorId both = draft.pointwise(op, a, b);
-      const TensorId x = one->inputs[i];
-      if (by == OpKind::Mul)
-        draft.pointwise(by, x, both);
-      else if (i == 0)
-        draft.product(x, both);
-      else
-        draft.product(both, x);
-      return true;
-    }
+    const bool multiplies = by == OpKind::MatMul;
+    if (multiplies && !(product_of(draft, draft.in(0)) && product_of(draft, draft.in(1)))) continue;
+    const auto shared = shared_by(draft, *one, *other);
+    if (!shared) continue;
+    const TensorId x = one->inputs[shared->one];
+    const TensorId a = one->inputs[1 - shared->one];
+    const TensorId b = other->inputs[1 - shared->other];
+    draft.need_alone(draft.in(0));
+    draft.need_alone(draft.in(1));
+    draft.names({x, a, b});
+    const TensorId both = draft.pointwise(op, a, b);
+    if (!multiplies)
+      draft.pointwise(by, x, both);
+    else if (shared->one == 0)
+      draft.product(x, both);
+    else
+      draft.product(both, x);
+    return true;
   }
   return false;
 }

@@ -78,13 +78,18 @@ struct Light {
   Graph graph;
   std::set<std::string> known;
 
-  Light(Graph of, const std::set<std::string>& constants) : graph(std::move(of)), known(constants) {
-    for (size_t t = 0; t < graph.tensors.size(); ++t) {
-      graph::Tensor& tensor = graph.tensors[t];
-      if (!tensor.constant || tensor.constant->size() <= kFewBytes) continue;
-      tensor.constant.reset();
+  Light(const Graph& of, const std::set<std::string>& constants) : known(constants) {
+    graph.name = of.name;
+    graph.nodes = of.nodes;
+    graph.inputs = of.inputs;
+    graph.outputs = of.outputs;
+    for (const graph::Tensor& tensor : of.tensors) {
+      const bool is_large = tensor.constant && tensor.constant->size() > kFewBytes;
+      const graph::TensorInfo& info = tensor;
+      graph.tensors.push_back({info, is_large ? std::nullopt : tensor.constant});
+      if (!is_large) continue;
       known.insert(tensor.name);
-      graph.inputs.push_back(static_cast<graph::TensorId>(t));
+      graph.inputs.push_back(static_cast<graph::TensorId>(graph.tensors.size() - 1));
     }
   }
 
@@ -151,11 +156,11 @@ std::vector<RewriteOffer> best_chain(const Light& given, Track track, const Cloc
 }
 }  // namespace
 
-std::vector<OfferedChoice> offered_choices(Graph graph, Track track,
+std::vector<OfferedChoice> offered_choices(const Graph& graph, Track track,
                                            const target::Capabilities& capabilities,
                                            const std::set<std::string>& constants) {
   const Clock clock(track, capabilities);
-  const Light light(std::move(graph), constants);
+  const Light light(graph, constants);
   const NodeWork work = light.work();
   std::vector<OfferedChoice> out;
   out.push_back({.predicted_us = clock.us_of(work),
@@ -302,6 +307,9 @@ class PlansRecord {
     row.problem = key_;
     row.schedule = offered.choice.text();
     row.family = "plan";
+    row.fields = {{"rewrites", json::array()}};
+    for (const graph::Rewrite& one : offered.choice.rewrites)
+      row.fields["rewrites"].push_back(one.text());
     row.seed = seed;
     if (offered.action) {
       row.parents = {PlanChoice().text()};
@@ -337,9 +345,8 @@ class PlansRecord {
 Result<Outcome> search_choices(const Graph& given, const Options& options) {
   const Budget budget(options.budget_seconds, options.now);
   WARPLOOM_TRY(const target::Capabilities capabilities, resolve_target(options.target));
-  WARPLOOM_TRY(Graph primitives, plan::primitives_for_target(given, capabilities));
-  const auto offered =
-      offered_choices(std::move(primitives), options.track, capabilities, options.constants);
+  WARPLOOM_TRY(const Graph primitives, plan::primitives_for_target(given, capabilities));
+  const auto offered = offered_choices(primitives, options.track, capabilities, options.constants);
   if (offered.size() == 1) return GraphSearch(options).run(given);
   PlansRecord record;
   WARPLOOM_CHECK(record.open(given, capabilities, options));

@@ -43,7 +43,7 @@ struct OfferedChoice {
 
 // The best by prediction first. `graph`: primitives_for_target(). What was given is among them;
 // alone where nothing else promises enough. `constants`: inputs that hold the same in every call.
-std::vector<OfferedChoice> offered_choices(graph::Graph graph, Track track,
+std::vector<OfferedChoice> offered_choices(const graph::Graph& graph, Track track,
                                            const target::Capabilities& capabilities,
                                            const std::set<std::string>& constants = {});
 

@@ -241,7 +241,7 @@ TEST_F(DevicesOfAMeasurer, ThatAreLostLeaveTheirWorkToTheFirst) {
     measurer.submit({.config = FakeConfig{.variant = variant}});
   auto by = judged(measurer);
   EXPECT_EQ(by["0"], 6);
-  if (script.judged_by["1"] > 0) EXPECT_EQ(measurer.notes().size(), 1u);
+  EXPECT_LE(script.judged_by["1"], 1);
 }
 
 TEST_F(DevicesOfAMeasurer, OfAnotherModelJudgeNothing) {

@@ -69,6 +69,8 @@ std::vector<std::string> keys_of(const Facts& facts, const Flags& flags,
       keys.push_back(problem.key);
   for (const json& region : report::list_at(facts.plan, "/regions"))
     keys.push_back(report::text_at(region, "/key"));
+  const std::string plans = report::text_at(facts.plan, "/plans_key");
+  if (!plans.empty()) keys.push_back(plans);
   return keys;
 }
 

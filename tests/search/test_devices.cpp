@@ -211,6 +211,7 @@ class DevicesOfAMeasurer : public testing::Test {
 TEST_F(DevicesOfAMeasurer, TakeCandidatesBesideTheFirst) {
   const Task task = task_of(family_);
   Script script;
+  script.meet = 2;  // so that each has work while the other has
   for (const char* device : {"1", "2"})
     script.models[device] = own_model(task);
   Measurer measurer(task, budget_, turns_for({}), limit_, nullptr, nullptr,

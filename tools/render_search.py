@@ -77,9 +77,68 @@ def render_rows(rows):
     return table(["problem", "plans", *names], lines)
 
 
+RANDOM_NEEDS = 100  # candidates to 0.98, from which on strategies are held against each other
+PROMISED = {"random": 4, "evolution": 2, "lfbo": 2}  # times fewer candidates than theirs
+WITHIN = 64
+CLOSED = 0.6  # of what greedy linear search leaves open
+
+
+def with_start(rows, strategy, policy, start):
+    """By problem; strategies that begin nowhere are the same for every start."""
+    return {
+        row["problem"]: row
+        for row in rows
+        if row["strategy"] == strategy
+        and row["policy"] in (policy, None)
+        and row["start"] in (start, None)
+    }
+
+
+def gap_closed(tree, linear):
+    """Of what the linear search's best of 64 lacks to the best, over all problems."""
+    open_gap = sum(1 - row["best_at_64"] for row in linear.values())
+    left = sum(1 - row["best_at_64"] for row in tree.values())
+    return None if open_gap <= 0 else 1 - left / open_gap
+
+
+def render_gates(rows):
+    """Tree search by a policy and a start against what was promised of it."""
+    lines = []
+    for start in ("guessed", "drawn"):
+        for policy in ("uniform", "analytic", "learned"):
+            tree = with_start(rows, "tree", policy, start)
+            rivals = {name: with_start(rows, name, policy, start) for name in PROMISED}
+            hard = [
+                problem
+                for problem, row in rivals["random"].items()
+                if candidates(row, "to_098") >= RANDOM_NEEDS
+            ]
+            within = sum(
+                row["to_098"]["median"] is not None and row["to_098"]["median"] <= WITHIN
+                for row in tree.values()
+            )
+            worst = max(candidates(row, "to_098") for row in tree.values())
+            line = [f"{policy}, {start}", f"{within} of {len(tree)}, at most {number(worst)}"]
+            for name, times in PROMISED.items():
+                kept = sum(
+                    times * candidates(tree[problem], "to_098")
+                    <= candidates(rivals[name][problem], "to_098")
+                    for problem in hard
+                )
+                line.append(f"{kept} of {len(hard)}")
+            closed = gap_closed(tree, with_start(rows, "linear", policy, start))
+            line.append("–" if closed is None else percent(closed))
+            lines.append(line)
+    headers = ["tree search by, start", f"0.98 within {WITHIN}", "≤ 1/4 of random's",
+               "≤ 1/2 of evolution's", "≤ 1/2 of LFBO's", "of linear's gap closed"]
+    return table(headers, lines)
+
+
 def render_search_curves(root, what):
-    """`what`: all, large (problems of more than 100 plans) or problems."""
+    """`what`: all, large (problems of more than 100 plans), problems or gates."""
     rows = json.loads((root / FILE).read_text())["rows"]
+    if what == "gates":
+        return render_gates(rows)
     large = [row for row in rows if row["plans"] > 100]
     if what == "problems":
         return render_rows(large)

@@ -1,6 +1,7 @@
 #include "search/optimize.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <stdlib.h>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -10,6 +11,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -25,6 +28,7 @@
 #include "export/bundle.h"
 #include "export/delivery.h"
 #include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "graph/track.h"
 #include "graph/weights.h"
 #include "kernels/config/kernel_config.h"
@@ -33,6 +37,7 @@
 #include "search/headline.h"
 #include "search/options.h"
 #include "search/outcome.h"
+#include "search/plan_choice.h"
 #include "search/policy/policy.h"
 #include "search/policy/weights.h"
 #include "search/strategy/strategy.h"
@@ -58,6 +63,8 @@ struct Flags {
   search::Options search;  // what of it is not worked out of the others
   ModelOptions model;
   std::vector<std::string> constants;
+  std::vector<std::string> rewrites;
+  std::string devices;
   std::optional<int> candidates;
   bool no_resume = false;
   ModelFlags writer;
@@ -66,6 +73,7 @@ struct Flags {
 const std::vector<std::string> kStrategies(std::begin(kStrategyNames), std::end(kStrategyNames));
 const std::vector<std::string> kPolicies(std::begin(search::kPolicyNames),
                                          std::end(search::kPolicyNames));
+constexpr const char* kNoRewrites = "none";
 // A model of more text, or more bytes of constants, is not copied into plan.json.
 constexpr int64_t kMostModelText = 8 << 20;
 
@@ -81,6 +89,39 @@ Status check_weights(const Flags& flags) {
   }
   WARPLOOM_CHECK(search::read_weights(flags.search.weights));
   return ok();
+}
+
+// The GPUs of a list "0,1". This process sees the first of them alone, and so do those that it
+// starts; evaluators of the others are told.
+Result<std::vector<std::string>> devices_of(const Flags& flags) {
+  std::vector<std::string> out;
+  std::stringstream list(flags.devices);
+  for (std::string one; std::getline(list, one, ',');)
+    out.push_back(one);
+  if (out.empty()) return out;
+  const bool is_cpu = flags.search.target == "cpu";
+  const bool is_double = std::set<std::string>(out.begin(), out.end()).size() < out.size();
+  if (is_cpu || is_double || contains(out, "")) {
+    Error error{ErrorCode::kFlagsContradict, "this is no list of GPUs to search on", "--device"};
+    error.expected = "GPUs, each once, as CUDA_VISIBLE_DEVICES names them: 0,1";
+    error.found = is_cpu ? "--target cpu" : flags.devices;
+    error.remedy = "see them with nvidia-smi, or leave --device out for the first";
+    return fail(error);
+  }
+  ::setenv("CUDA_VISIBLE_DEVICES", out[0].c_str(), 1);
+  return out;
+}
+
+// What the flags say of the whole plan; nothing: the search chooses.
+Result<std::optional<search::PlanChoice>> choice_of(const std::vector<std::string>& rewrites) {
+  if (rewrites.empty()) return std::nullopt;
+  search::PlanChoice choice;
+  if (rewrites == std::vector<std::string>{kNoRewrites}) return choice;
+  for (const std::string& text : rewrites) {
+    WARPLOOM_TRY(graph::Rewrite one, graph::rewrite_from_text(text));
+    choice.rewrites.push_back(std::move(one));
+  }
+  return choice;
 }
 
 // The search that the flags ask for.
@@ -111,6 +152,8 @@ Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   options.resume = !flags.no_resume && !options.exact;
   options.interrupted = &interrupted();
   options.constants = {flags.constants.begin(), flags.constants.end()};
+  WARPLOOM_TRY(options.choice, choice_of(flags.rewrites));
+  WARPLOOM_TRY(options.devices, devices_of(flags));
   return options;
 }
 
@@ -291,6 +334,8 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   if (!written) return without_bundle(std::move(record), written.error());
   record["bundle"] = folder.string();
   record["notes"] = written->notes;
+  for (const std::string& note : outcome.device_notes)
+    record["notes"].push_back(note);
   for (const std::string& note :
        {parts_note(outcome.verdict), cache_note(), outcome.boundaries.note})
     if (!note.empty()) record["notes"].push_back(note);
@@ -315,6 +360,12 @@ Command optimize_command() {
       {"--dim", &flags->model.dims, kDimHelp},
       {"--assume", &flags->model.assume, kAssumeHelp},
       {"--constant", &flags->constants, kConstantHelp},
+      {"--device", &flags->devices,
+       "the GPUs that judge candidates, each one at a time, as CUDA_VISIBLE_DEVICES names them: "
+       "0,1; the best is confirmed on the first; default: the first alone"},
+      {"--rewrite", &flags->rewrites,
+       "carry out this rewrite of the graph, as `warploom show FILE --what rewrites` names it, and "
+       "no other; none: leave the graph as it is; default: the search chooses"},
       {"--budget", &search.budget_seconds,
        "wall time for all of it, the bundle's check included: 500ms, 60s, 2m"},
       {"--candidates", &flags->candidates, "at most so many candidates of a region"},

@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "graph/track.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
@@ -72,6 +73,8 @@ std::vector<std::string> keys_of(const Facts& facts, const Flags& flags,
     keys.push_back(report::text_at(region, "/key"));
   const std::string network = report::text_at(facts.plan, "/boundaries/key");
   if (!network.empty()) keys.push_back(network);
+  const std::string plans = report::text_at(facts.plan, "/plans_key");
+  if (!plans.empty()) keys.push_back(plans);
   return keys;
 }
 
@@ -253,8 +256,14 @@ Status add_regions(Facts& facts) {
   const bool is_known = arch.starts_with("sm_") || target::instruction_set(arch);
   WARPLOOM_TRY(target::Capabilities capabilities, target::capabilities_of(is_known ? arch : "cpu"));
   capabilities = card_of_plan(std::move(capabilities), facts.plan);
-  WARPLOOM_TRY(graph, plan::lower_for_target(std::move(graph), capabilities));
   const Track track = *track_named(report::text_at(facts.plan, "/track"));
+  std::vector<graph::Rewrite> rewrites;
+  for (const json& text : report::list_at(facts.plan, "/rewrites")) {
+    WARPLOOM_TRY(graph::Rewrite one, graph::rewrite_from_text(
+                                         text.is_string() ? text.get<std::string>() : text.dump()));
+    rewrites.push_back(std::move(one));
+  }
+  WARPLOOM_TRY(graph, plan::lower_for_target(std::move(graph), capabilities, track, rewrites));
   std::set<std::string> constants;
   for (const json& name : report::list_at(facts.plan, "/constant"))
     if (name.is_string()) constants.insert(name.get<std::string>());

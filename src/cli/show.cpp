@@ -15,6 +15,7 @@
 #include "base/quoted.h"
 #include "base/rows.h"
 #include "cli/command.h"
+#include "cli/rewrites.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/track.h"
@@ -28,6 +29,7 @@
 #include "plan/fusion.h"
 #include "plan/region.h"
 #include "search/action/boundary_action.h"
+#include "search/choice_search.h"
 #include "search/optimize.h"
 #include "search/search_space.h"
 #include "search/strategy/strategy.h"
@@ -349,6 +351,20 @@ Result<Shown> planned(const Flags& flags, Graph given) {
   return shown;
 }
 
+// What a search could do to the graph, and what it would try.
+Result<Answer> show_rewrites(const Flags& flags, const Graph& given) {
+  WARPLOOM_TRY(const Track track, track_for(given, flags.track));
+  WARPLOOM_TRY(const Capabilities capabilities, search::resolve_target(flags.target));
+  WARPLOOM_TRY(const Graph graph, plan::primitives_for_target(given, capabilities));
+  const std::set<std::string> constants(flags.constants.begin(), flags.constants.end());
+  json record = rewrites_record(graph, track);
+  record["choices"] = json::array();
+  for (const auto& one : search::offered_choices(graph, track, capabilities, constants))
+    record["choices"].push_back(
+        {{"choice", one.choice.text()}, {"predicted_us", one.predicted_us}});
+  return answer_of(flags, record, text_of("rewrites", record));
+}
+
 Result<Answer> show(const Flags& flags) {
   if (flags.what == "ncu") return show_profile(flags);
   WARPLOOM_TRY(Graph given, load_onnx(flags.file, flags.model));
@@ -356,6 +372,7 @@ Result<Answer> show(const Flags& flags) {
     const std::string text = graph::to_text(given);
     return answer_of(flags, {{"graph", text}}, text);
   }
+  if (flags.what == "rewrites") return show_rewrites(flags, given);
   WARPLOOM_TRY(const Shown shown, planned(flags, std::move(given)));
   if (flags.what == "regions") return show_regions(flags, shown);
   if (flags.what == "boundaries") return show_boundaries(flags, shown);
@@ -382,12 +399,13 @@ Command show_command() {
   Command command;
   command.name = "show";
   command.help =
-      "a model's graph, its regions, their boundaries, their references, or one's schedule space, "
-      "tile program, "
-      "layouts, emitted source or predicted cost";
+      "a model's graph, how it could be rewritten, its regions, their boundaries, their "
+      "references, "
+      "or one's schedule space, tile program, layouts, emitted source or predicted cost";
   command.example = "warploom show examples/matmul_small.textproto --what program --target cpu";
-  const std::vector<std::string> stages = {"graph",   "regions", "boundaries", "reference", "space",
-                                           "program", "layouts", "source",     "cost",      "ncu"};
+  const std::vector<std::string> stages = {"graph",     "rewrites", "regions", "boundaries",
+                                           "reference", "space",    "program", "layouts",
+                                           "source",    "cost",     "ncu"};
   command.flags = {
       {"FILE", &flags->file, "an ONNX model, binary or .textproto; for ncu a bundle"},
       {"--what", &flags->what, "what to show", stages},

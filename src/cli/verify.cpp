@@ -22,6 +22,7 @@
 #include "onnx/load.h"
 #include "plan/prepare.h"
 #include "runtime/plan_file.h"
+#include "search/choice_search.h"
 #include "search/headline.h"
 #include "search/optimize.h"
 #include "search/outcome.h"
@@ -158,8 +159,10 @@ Result<Bench> open(const Flags& flags) {
   WARPLOOM_CHECK(flags.problem.empty() ? from_plan() : open_kernels(flags, bench));
   const std::set<std::string> constants(bench.constants.begin(), bench.constants.end());
   WARPLOOM_CHECK(plan::check_constants(bench.graph, constants));
+  // Kernels may compute it by another graph, which does less.
+  const double least = search::least_flops(bench.graph, bench.track, bench.capabilities, constants);
   auto task = search::make_task({std::move(bench.graph), bench.track}, bench.capabilities,
-                                bench.seed, constants);
+                                bench.seed, constants, least);
   bench.bound = task.bound;
   task.setup.reference = vendor::match_region(task.setup.graph, bench.operators, bench.track);
   catch_interrupts();

@@ -12,7 +12,9 @@
 #include "base/error.h"
 #include "base/rows.h"
 #include "cli/command.h"
+#include "cli/rewrites.h"
 #include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "graph/track.h"
 #include "kernels/config/constraints.h"
 #include "kernels/config/kernel_config.h"
@@ -28,8 +30,10 @@
 #include "search/action/actions_of.h"
 #include "search/action/boundary_action.h"
 #include "search/boundary_archive.h"
+#include "search/choice_search.h"
 #include "search/lineage.h"
 #include "search/optimize.h"
+#include "search/plan_choice.h"
 #include "search/search_space.h"
 #include "target/capabilities.h"
 
@@ -46,6 +50,12 @@ struct Flags {
   std::string schedule;
   std::string archive;
   ModelOptions model;
+};
+
+// What kernels are asked about.
+struct Asked {
+  Track track = Track::fp32;
+  const Capabilities& capabilities;
 };
 
 // The step that led to a candidate, and what became of it.
@@ -200,34 +210,84 @@ Result<std::optional<archive::Problem>> network_of(Archive& from,
   return std::optional<archive::Problem>();
 }
 
+// How the whole plan came to be, and what else could be done to its graph or not; null: nothing
+// was chosen of it.
+Result<json> plan_record(Archive& from, const archive::Problem& problem, const graph::Graph& given,
+                         const Asked& asked) {
+  WARPLOOM_TRY(const auto all, from.candidates(problem.key));
+  WARPLOOM_TRY(const auto best, from.best(problem.key));
+  if (!best) return json();
+  json out = {{"name", problem.name}, {"choice", best->schedule}, {"steps", json::array()}};
+  const search::Lineage steps = search::lineage_of(all, best->schedule);
+  for (size_t i = 0; i < steps.size(); ++i)
+    out["steps"].push_back(step_of(steps[i], i));
+  WARPLOOM_TRY(const auto choice, search::choice_from_text(best->schedule));
+  WARPLOOM_TRY(graph::Graph graph, plan::primitives_for_target(given, asked.capabilities));
+  WARPLOOM_TRY(graph, graph::rewrite(std::move(graph), choice.rewrites, asked.track));
+  out.update(rewrites_record(graph, asked.track));
+  return out;
+}
+
+// What was chosen of the whole plan's graph; null: nothing.
+Result<json> plan_of(Archive& from, const std::vector<archive::Problem>& problems,
+                     const graph::Graph& given, const Asked& asked) {
+  const std::string text = graph::to_text(given);
+  const auto is_its_plans = [&](const archive::Problem& one) {
+    return search::is_of_plans(one) && one.text == text && one.track == name_of(asked.track) &&
+           one.target == asked.capabilities.arch;
+  };
+  const auto plans = std::ranges::find_if(problems, is_its_plans);
+  return plans == problems.end() ? json() : plan_record(from, *plans, given, asked);
+}
+
+// Which boundaries a network's regions have, and how they came to be.
+struct NetworkRecord {
+  json partitions = json::array();  // its record, where there was a choice
+  plan::BoundaryChanges changes;
+  std::string schedule;  // of regions that is asked for; "": each one's best
+};
+
+Result<NetworkRecord> network_record(Archive& from, const std::vector<archive::Problem>& problems,
+                                     const graph::Graph& graph, const Asked& asked,
+                                     const std::string& schedule, plan::Boundaries& boundaries) {
+  NetworkRecord out{.schedule = schedule};
+  WARPLOOM_TRY(const auto network, network_of(from, problems, graph::to_text(graph), asked.track,
+                                              asked.capabilities.arch));
+  if (!network) return out;
+  WARPLOOM_TRY(std::string chosen, chosen_boundaries(from, *network));
+  if (search::changes_of(schedule)) chosen = std::exchange(out.schedule, "");
+  out.changes = *search::changes_of(chosen);
+  WARPLOOM_TRY(json row, boundaries_record(from, *network, chosen, boundaries));
+  out.partitions.push_back(std::move(row));
+  return out;
+}
+
 Result<Answer> why(const Flags& flags) {
   WARPLOOM_TRY(const graph::Graph given, load_onnx(flags.file, flags.model));
   WARPLOOM_TRY(const Track track, track_for(given, flags.track));
   WARPLOOM_TRY(const Capabilities capabilities, search::resolve_target(flags.target));
-  WARPLOOM_TRY(const graph::Graph graph, plan::lower_for_target(given, capabilities));
-  WARPLOOM_TRY(plan::Boundaries boundaries, plan::boundaries_of(graph, track, capabilities));
+  const Asked asked{track, capabilities};
   WARPLOOM_TRY(Archive from, archive_at(flags.archive));
   WARPLOOM_TRY(const auto problems, from.problems());
-  const std::string whole = graph::to_text(graph);
-  WARPLOOM_TRY(const auto network, network_of(from, problems, whole, track, capabilities.arch));
-  json partitions = json::array();
+  WARPLOOM_TRY(const json plan, plan_of(from, problems, given, asked));
+  search::PlanChoice choice;
+  if (plan.is_object()) WARPLOOM_TRY(choice, search::choice_from_text(plan.value("choice", "")));
+  WARPLOOM_TRY(const graph::Graph graph,
+               plan::lower_for_target(given, capabilities, track, choice.rewrites));
+  WARPLOOM_TRY(plan::Boundaries boundaries, plan::boundaries_of(graph, track, capabilities));
+  WARPLOOM_TRY(const NetworkRecord network,
+               network_record(from, problems, graph, asked, flags.schedule, boundaries));
   Flags regional = flags;
-  plan::BoundaryChanges changes;
-  if (network) {
-    WARPLOOM_TRY(std::string chosen, chosen_boundaries(from, *network));
-    if (search::changes_of(flags.schedule)) chosen = std::exchange(regional.schedule, "");
-    changes = *search::changes_of(chosen);
-    WARPLOOM_TRY(json row, boundaries_record(from, *network, chosen, boundaries));
-    partitions.push_back(std::move(row));
-  }
-  WARPLOOM_TRY(const plan::Partition partition, boundaries.under(changes));
+  regional.schedule = network.schedule;
+  WARPLOOM_TRY(const plan::Partition partition, boundaries.under(network.changes));
   json regions = json::array();
   std::set<std::string> seen;
   for (const plan::Region& region : partition.regions) {
     if (region.alias || !seen.insert(region.identity).second) continue;
     const std::string text = graph::to_text(region.graph);
     const auto is_same = [&](const archive::Problem& one) {
-      return one.text == text && one.track == name_of(track) && one.target == capabilities.arch;
+      const bool is_here = one.track == name_of(track) && one.target == capabilities.arch;
+      return one.text == text && is_here && !search::is_of_plans(one);
     };
     const auto problem = std::ranges::find_if(problems, is_same);
     if (problem == problems.end()) continue;
@@ -236,9 +296,12 @@ Result<Answer> why(const Flags& flags) {
     regions.push_back(std::move(row));
   }
   if (regions.empty()) return fail(unknown_problem(flags.file));
-  const json record = {{"file", flags.file}, {"boundaries", partitions}, {"regions", regions}};
+  const json record = {{"file", flags.file},
+                       {"plan", plan},
+                       {"boundaries", network.partitions},
+                       {"regions", regions}};
   json shown = record;
-  shown["regions"] = partitions;
+  shown["regions"] = network.partitions;
   shown["regions"].insert(shown["regions"].end(), regions.begin(), regions.end());
   for (json& row : shown["regions"])
     if (row["began"].is_null()) row.erase("began");

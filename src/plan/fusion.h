@@ -27,6 +27,7 @@
 #include <vector>
 #include "base/error.h"
 #include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "graph/track.h"
 #include "plan/boundary_change.h"
 #include "plan/limits.h"
@@ -70,9 +71,17 @@ Result<Partition> partition(const graph::Graph& graph, const Rank& rank, const L
                             const std::set<std::string>& constants = {},
                             const LoopWorkOf& loop_work = {});
 
-// The graph as it is cut into regions: in primitives, common ones once, as many of them as keep the
-// target busy. What it computes is judged by what was given.
-Result<graph::Graph> lower_for_target(graph::Graph graph, const target::Capabilities& capabilities);
+// The graph in primitives, common ones once, as many of them as keep the target busy: what rewrites
+// (graph/rewrite.h) are offered of.
+Result<graph::Graph> primitives_for_target(graph::Graph graph,
+                                           const target::Capabilities& capabilities);
+
+// The graph as it is cut into regions: those primitives, rewritten as the plan has it, and equal
+// products stacked. What it computes is judged by what was given. Fails with what rewrite() says of
+// a rewrite that is none here, or is refused.
+Result<graph::Graph> lower_for_target(graph::Graph graph, const target::Capabilities& capabilities,
+                                      Track track = Track::fp32,
+                                      const std::vector<graph::Rewrite>& rewrites = {});
 
 // The regions of such a graph, by the families of kernels/ that the target has. `constants`: those
 // of its inputs that hold the same in every call. `changes`: of the boundaries that fusion makes;

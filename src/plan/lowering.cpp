@@ -5,10 +5,12 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 #include "base/casts.h"
 #include "base/error.h"
 #include "graph/common_subexpressions.h"
 #include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "graph/stack_products.h"
 #include "graph/track.h"
 #include "kernels/config/configs.h"
@@ -30,7 +32,7 @@ namespace {
 constexpr int64_t kFewTerms = 16;
 }  // namespace
 
-Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities) {
+Result<Graph> primitives_for_target(Graph given, const Capabilities& capabilities) {
   WARPLOOM_TRY(Graph graph, graph::merge_common(std::move(given)));
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
   WARPLOOM_TRY(graph, graph::merge_common(std::move(graph)));
@@ -45,6 +47,13 @@ Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities) {
   if (!capabilities.gpu || std::ranges::any_of(graph.tensors, is_long)) {
     WARPLOOM_TRY(graph, graph::split_scans(std::move(graph), capabilities.num_sms));
   }
+  return graph;
+}
+
+Result<Graph> lower_for_target(Graph given, const Capabilities& capabilities, Track track,
+                               const std::vector<graph::Rewrite>& rewrites) {
+  WARPLOOM_TRY(Graph graph, primitives_for_target(std::move(given), capabilities));
+  WARPLOOM_TRY(graph, graph::rewrite(std::move(graph), rewrites, track));
   // Last: what passes fold would be data that the model does not know. Families of sm_80 take a
   // product's second axis of columns for a convolution's pixels.
   if (capabilities.gpu && !capabilities.has_wgmma) return graph;

@@ -12,6 +12,7 @@
 #include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "graph/track.h"
 #include "kernels/family.h"
 #include "plan/link.h"
@@ -32,6 +33,8 @@ std::string Plan::text() const {
   std::string out =
       fmt::format("plan of {} for {}, track {}\n", graph.name, target, name_of(track));
   if (!constants.empty()) out += fmt::format("constant: {}\n", listed(constants));
+  if (!rewrites.empty())
+    out += fmt::format("rewrites: {}\n", listed(rewrites, &graph::Rewrite::text, "; "));
   if (!partition.changes.empty())
     out += fmt::format("boundaries: {}\n", to_text(partition.changes));
   for (size_t i = 0; i < partition.regions.size(); ++i) {

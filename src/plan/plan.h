@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "graph/track.h"
 #include "kernels/family.h"
 #include "plan/fusion.h"
@@ -29,6 +30,8 @@ struct Plan {
   std::set<std::string> constants;  // inputs of the graph that hold the same in every call
   Partition partition;
   std::vector<kernels::KernelConfig> configs;  // one a region; of an alias without a family
+  // How the graph came to be of what was given, beyond what is always done (graph/rewrite.h).
+  std::vector<graph::Rewrite> rewrites = {};
 
   std::string text() const;  // for people
   std::string hash() const;  // 32 hexadecimal digits: of the graph and the text

@@ -252,6 +252,7 @@ Result<Outcome> TuningSession::conclude() {
   out.proven = best->promoted;
   out.set_up = set_up_;
   out.coder = writer_summary();
+  out.device_notes = measurer_.notes();
   WARPLOOM_TRY(out.list, built(*best));
   return out;
 }

@@ -15,6 +15,7 @@
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/parallel.h"
+#include "graph/rewrite.h"
 #include "kernels/family.h"
 #include "plan/fusion.h"
 #include "plan/limits.h"
@@ -26,6 +27,7 @@
 #include "search/optimize.h"
 #include "search/options.h"
 #include "search/outcome.h"
+#include "search/plan_choice.h"
 #include "search/requests.h"
 #include "search/search_space.h"
 #include "search/shares.h"
@@ -86,16 +88,23 @@ Result<Outcome> GraphSearch::run(const graph::Graph& given) {
   const target::Capabilities& capabilities = capabilities_;
   given_ = &given;
   WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(given));
-  WARPLOOM_TRY(graph_, plan::lower_for_target(given, capabilities));
+  const PlanChoice choice = options_.choice.value_or(PlanChoice());
+  WARPLOOM_TRY(graph_,
+               plan::lower_for_target(given, capabilities, options_.track, choice.rewrites));
   const plan::Limits limits{options_.interrupted,
                             budget_.part(kPlanningShare * budget_.left()).until()};
-  whole_ = make_task({primitive, options_.track}, capabilities, options_.seed, options_.constants);
+  // Of a rewritten graph the given one has no floor: it does less.
+  const double least =
+      choice.rewrites.empty() ? HUGE_VAL : graph::work_of(graph_, options_.constants).products;
+  whole_ = make_task({primitive, options_.track}, capabilities, options_.seed, options_.constants,
+                     least);
   WARPLOOM_CHECK(plan_regions(limits));
   if (capabilities.gpu)
     compile_truth(capabilities);
   else
     evaluators_.reset();
-  is_trivial_ = partition_.trivial(graph_);
+  // What is rewritten is judged by what was given.
+  is_trivial_ = choice.rewrites.empty() && partition_.trivial(graph_);
   if (!is_trivial_) {
     whole_.setup.reference = whole_reference(given, primitive);
     verify::Setup setup = whole_.setup;
@@ -112,6 +121,7 @@ Result<Outcome> GraphSearch::run(const graph::Graph& given) {
   const double us = outcome.verdict.median_us;
   outcome.roofline_fraction = us > 0 ? whole_.bound.us / us : 0;
   outcome.plan.graph = std::move(graph_);
+  outcome.plan.rewrites = choice.rewrites;
   outcome.seconds = budget_.spent();
   outcome.delivery_seconds = delivery_seconds();
   return outcome;

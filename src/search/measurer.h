@@ -8,26 +8,39 @@
 //
 // But for the first candidate, of which most is hoped (CompilePool::take), measuring never waits
 // for a compiler while another candidate is ready: what comes first is judged first, one at a time.
+// With further devices of the machine each has a candidate at a time (device_lanes.h); the first,
+// on which whoever calls take() judges, also judges whatever is measured by name: finalists, and
+// the best whole.
+//
 // Recorded verdicts (Task::recorded) come in the order of submission. What is built to the very
 // launch list that was judged before has its verdict.
 #pragma once
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 #include "base/error.h"
 #include "codegen/launch_list.h"
 #include "search/budget.h"
 #include "search/candidate.h"
 #include "search/compile_pool.h"
 #include "search/costs.h"
+#include "search/device_lanes.h"
 #include "search/task.h"
 #include "verify/evaluator.h"
 #include "verify/setup.h"
 
 namespace warploom::search {
+// Devices beside the first.
+struct FurtherDevices {
+  std::vector<std::string> names = {};
+  MakeDevice make = evaluators_on();
+};
+
 // An error that no other candidate would escape.
 bool is_fatal(ErrorCode code);
 
@@ -36,9 +49,11 @@ class Measurer {
   using Milliseconds = std::chrono::milliseconds;
 
   // `budget`: whose clock costs are told by. `limit`: of one compilation. The task must outlive it.
-  // `pool`: whose processes the evaluators are; null: each starts its own.
+  // `pool`: whose processes the evaluators are; null: each starts its own. `first`: what the first
+  // device is called where there are further ones.
   Measurer(const Task& task, const Budget& budget, CompilePool::Turns turns, Milliseconds limit,
-           const std::atomic<bool>* interrupted = nullptr, verify::EvaluatorPool* pool = nullptr);
+           const std::atomic<bool>* interrupted = nullptr, verify::EvaluatorPool* pool = nullptr,
+           FurtherDevices further = {}, std::string first = "0");
 
   // The evaluator of the next start() gets ready by itself meanwhile. It belongs to this thread.
   void begin(const verify::Setup& setup);
@@ -56,6 +71,7 @@ class Measurer {
   void rest() {
     evaluator_.reset();
     begun_.reset();
+    take_back();
   }
 
   // What the evaluator said of itself when it was ready.
@@ -63,7 +79,13 @@ class Measurer {
 
   void submit(Candidate candidate);
 
-  size_t pending() const { return pool_.pending(); }  // submitted and not taken
+  // Submitted and not taken.
+  size_t pending() const {
+    return pool_.pending() + returned_.size() + (lanes_ ? lanes_->pending() : 0);
+  }
+
+  // Further devices that are left out, and why.
+  std::vector<std::string> notes() const { return lanes_ ? lanes_->notes() : notes_; }
 
   // The next one with its verdict; nothing where none is compiled within `wait`. One that was
   // submitted with its verdict comes as it is. Fails with what no other candidate would escape.
@@ -80,6 +102,14 @@ class Measurer {
   std::string refusals() const;
 
  private:
+  void start_lanes(const verify::Setup& setup, const Budget& budget);
+  void take_back();
+  std::optional<Compiled> next_compiled(Milliseconds wait);
+  Result<std::optional<Candidate>> take_from_lanes();
+  bool hand_out(Compiled& compiled, const verify::Request& request, bool is_idle);
+  void hand_out_ahead(const verify::Request& request);
+  Status settle(Candidate& candidate, const verify::Request& request);
+  std::string key_of(const LaunchList& list, const verify::Request& request) const;
   Status judge(Candidate& candidate, const verify::Request& request);
   void note_refusal(const Candidate& candidate);
 
@@ -95,6 +125,11 @@ class Measurer {
   int refused_ = 0;
   std::map<std::string, int> refused_by_code_;
   std::string first_refusal_;
+  FurtherDevices further_;
+  std::string first_;
+  std::vector<std::string> notes_;
+  std::optional<DeviceLanes> lanes_;
+  std::deque<Compiled> returned_;  // what a device that was lost did not judge
   CompilePool pool_;
 };
 }  // namespace warploom::search

@@ -10,6 +10,7 @@
 #include "graph/track.h"
 #include "runtime/machine.h"
 #include "runtime/rates.h"
+#include "search/choice_search.h"
 #include "search/graph_search.h"
 #include "search/options.h"
 #include "search/outcome.h"
@@ -74,6 +75,7 @@ Track default_track(const graph::Graph& graph) {
 }
 
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
-  return GraphSearch(options).run(graph);
+  if (options.choice) return GraphSearch(options).run(graph);
+  return search_choices(graph, options);
 }
 }  // namespace warploom::search

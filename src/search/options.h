@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 #include "graph/track.h"
 #include "llm/model.h"
 #include "search/budget.h"
 #include "search/coder/coder.h"
+#include "search/plan_choice.h"
 #include "search/policy/policy.h"
 #include "search/strategy/strategy.h"
 
@@ -45,6 +48,9 @@ struct Options {
   std::function<double(double)> delivery_seconds = {};
   // Whose processes evaluators take; null: each starts its own.
   verify::EvaluatorPool* evaluators = nullptr;
+  // The GPUs that judge candidates, as CUDA_VISIBLE_DEVICES names them; the first also measures
+  // finalists and judges the best whole. None: the one that this process sees.
+  std::vector<std::string> devices = {};
   // The process in which the best is judged whole gets ready while candidates are tried.
   bool stands_by = false;
   // A region's share of its network's budget, whatever others left; 0: the budget.
@@ -55,6 +61,8 @@ struct Options {
   PolicyKind policy = PolicyKind::analytic;  // of strategies that take actions
   std::string weights = {};                  // of the learned policy; empty: the program's own
   CoderKind coder = CoderKind::rule;
+  // Of the whole plan; nothing: the search chooses.
+  std::optional<PlanChoice> choice = {};
   int jobs = 0;         // compilations at once; 0: one a core
   std::string archive;  // empty: cache_folder()/archive.sqlite
   bool resume = true;   // use what the archive knows of this problem

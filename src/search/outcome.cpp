@@ -10,6 +10,7 @@
 #include <vector>
 #include "base/rows.h"
 #include "codegen/launch_list.h"
+#include "graph/rewrite.h"
 #include "graph/track.h"
 #include "kernels/config/kernel_config.h"
 #include "plan/boundary_change.h"
@@ -100,6 +101,7 @@ json against_bound(const verify::Bound& bound, double us) {
 
 void sum_up(Outcome& whole, const std::vector<Outcome>& regions) {
   whole.verdict = {};
+  whole.device_notes.clear();
   whole.candidates = 0;
   whole.refused = 0;
   whole.interrupted = false;
@@ -123,6 +125,8 @@ void sum_up(Outcome& whole, const std::vector<Outcome>& regions) {
     sum.special = std::max(sum.special, v.special);
     for (const std::string& what : v.not_promised)
       if (!contains(sum.not_promised, what)) sum.not_promised.push_back(what);
+    for (const std::string& note : one.device_notes)
+      if (!contains(whole.device_notes, note)) whole.device_notes.push_back(note);
     whole.candidates += one.candidates;
     whole.refused += one.refused;
     whole.interrupted |= one.interrupted;
@@ -204,6 +208,11 @@ json to_json(const Outcome& outcome) {
     out["undecided_because"] = json::array();
     out["part"] = part;
   }
+  out["rewrites"] = json::array();
+  for (const graph::Rewrite& one : outcome.plan.rewrites)
+    out["rewrites"].push_back(one.text());
+  out["choices"] = outcome.choices.is_null() ? json::array() : outcome.choices;
+  out["plans_key"] = known(outcome.plans_key);
   out["coders"] = json::array();
   for (const Outcome& region : outcome.regions)
     if (!region.coder.is_null()) out["coders"].push_back(region.coder);

@@ -52,15 +52,20 @@ struct Outcome {
   std::vector<verify::SetUpPart> set_up;  // of the first evaluator; of several regions none
   uint64_t seed = 0;
   bool interrupted = false;
-  bool recalled = false;           // from the archive alone; of several regions all
-  kernels::KernelConfig schedule;  // of the only region
-  std::string key;                 // of its problem in the archive
-  nlohmann::json coder;            // what a model did (coder/model_writer.h); null: there was none
+  bool recalled = false;                  // from the archive alone; of several regions all
+  kernels::KernelConfig schedule;         // of the only region
+  std::string key;                        // of its problem in the archive
+  std::vector<std::string> device_notes;  // of several, those that were left out, and why
+  nlohmann::json coder;  // what a model did (coder/model_writer.h); null: there was none
   std::vector<Outcome>
       regions;      // the different ones, each for itself, in the order of their first kernels
   int times = 1;    // of a region: how often it occurs
   plan::Plan plan;  // of the whole; of a region none
   BoundaryOutcome boundaries;
+  // Of the whole plan's choices, what each was predicted to take and took (choice_search.h); null:
+  // there was none. And the key of their problem in the archive.
+  nlohmann::json choices;
+  std::string plans_key;
   LaunchList list;
   std::string schedule_text() const;  // a line a region
 };

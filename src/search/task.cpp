@@ -27,15 +27,16 @@ double constant_bytes(const graph::Graph& graph, const std::set<std::string>& co
 }  // namespace
 
 Task make_task(const kernels::Region& region, const target::Capabilities& capabilities,
-               uint64_t seed, const std::set<std::string>& constants) {
+               uint64_t seed, const std::set<std::string>& constants, double least_flops) {
   const auto work = kernels::work_of(region);
+  const double flops = std::min(work.flops, least_flops);
   const double least_bytes = std::max(0.0, work.bytes - constant_bytes(region.graph, constants));
-  const auto bound = verify::bound_of(capabilities, region.track, work.flops, work.bytes);
+  const auto bound = verify::bound_of(capabilities, region.track, flops, work.bytes);
   Task task;
   task.setup.graph = region.graph;
   task.setup.track = region.track;
   task.setup.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
-  task.setup.floor_us = verify::floor_us(capabilities, region.track, work.flops, least_bytes);
+  task.setup.floor_us = verify::floor_us(capabilities, region.track, flops, least_bytes);
   task.setup.flops = work.flops > 0 ? work.flops : work.bytes;
   task.setup.seed = seed;
   task.setup.constants = constants;

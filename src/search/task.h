@@ -1,5 +1,6 @@
 // Task: one region on one target to be searched: what to try, and how it is judged.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,9 +28,11 @@ struct Task {
 };
 
 // A task but for its space, which takes time for a whole network, and its reference.
-// `constants`: those of the region's inputs that hold the same in every call.
+// `constants`: those of the region's inputs that hold the same in every call. `least_flops`: what a
+// rewritten graph needs, where that is less (choice_search.h): no floor or bound is above it.
 Task make_task(const kernels::Region& region, const target::Capabilities& capabilities,
-               uint64_t seed, const std::set<std::string>& constants = {});
+               uint64_t seed, const std::set<std::string>& constants = {},
+               double least_flops = HUGE_VAL);
 
 // From now on its space builds written texts, too.
 void take_texts(Task& task);

@@ -70,6 +70,17 @@ bool is_wrong(ErrorCode code) {
   return contains(kWrong, code);
 }
 
+std::string first_device(const Options& options) {
+  return options.devices.empty() ? "" : options.devices[0];
+}
+
+FurtherDevices further_devices(const Options& options) {
+  FurtherDevices out;
+  if (options.devices.size() > 1)
+    out.names.assign(options.devices.begin() + 1, options.devices.end());
+  return out;
+}
+
 bool is_broad(Strategy strategy) {
   return strategy == Strategy::automatic || strategy == Strategy::beam;
 }
@@ -86,7 +97,7 @@ TuningSession::TuningSession(const Task& task, Options options, const Budget& bu
       budget_(budget),
       archive_(task, options_),
       measurer_(task, budget, std::move(turns), compile_limit(options_), options_.interrupted,
-                options_.evaluators) {}
+                options_.evaluators, further_devices(options_), first_device(options_)) {}
 
 Status TuningSession::open() {
   WARPLOOM_CHECK(archive_.open());
@@ -273,7 +284,9 @@ Status TuningSession::unless_late(const Status& done) {
 }
 
 void TuningSession::put_ahead() {
-  const auto ahead = static_cast<size_t>(threads_for(options_)) + 2;
+  // Two of each further device: one at work, one that waits.
+  const size_t further = options_.devices.empty() ? 0 : options_.devices.size() - 1;
+  const auto ahead = as_size(threads_for(options_)) + 2 + 2 * further;
   while (!exhausted_ && measurer_.pending() < ahead && put_ < most_candidates()) {
     suggest_near();
     std::optional<Proposal> next = strategy_->ask();

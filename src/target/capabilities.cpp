@@ -174,7 +174,7 @@ Capabilities cpu_with(const InstructionSet& set) {
           .estimated = !is_here,
           .num_sms = cores,
           .shared_bytes = l2 > 0 ? l2 : 1 << 20,
-.registers = set.registers,
+          .registers = set.registers,
           .has_bf16_dot = has_bf16_dot(set),
           .vector_bytes = set.vector_bytes,
           .dram_gbs = std::min(50.0 * cores, 800.0),

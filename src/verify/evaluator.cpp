@@ -115,6 +115,7 @@ struct Evaluator::State {
       process = std::move(waiting);
     else
       WARPLOOM_CHECK(process->start(options.program));
+    if (!options.device.empty()) worker().channel->send({{"device", options.device}});
     worker().channel->send(setup);
     return ok();
   }
@@ -236,7 +237,8 @@ Result<Evaluator> Evaluator::start(const Setup& setup, const EvaluatorOptions& o
 Result<Evaluator> Evaluator::begin(const Setup& setup, const EvaluatorOptions& options) {
   auto state = std::make_shared<State>();
   state->options = options;
-  if (setup.engine != Engine::cuda) state->options.pool = nullptr;
+  const bool is_waiting_any = setup.engine == Engine::cuda && options.device.empty();
+  if (!is_waiting_any) state->options.pool = nullptr;
   state->setup = to_json(setup);
   WARPLOOM_CHECK(state->launch());
   return Evaluator(std::move(state));

@@ -26,6 +26,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include "runtime/standing.h"
 #include "verify/inputs.h"
 #include "verify/setup.h"
@@ -117,6 +118,8 @@ class EvaluatorPool;
 struct EvaluatorOptions {
   std::filesystem::path program = "/proc/self/exe";
   EvaluatorPool* pool = nullptr;  // whose processes are taken first, for problems of a GPU
+  // Which GPU alone its process sees, as CUDA_VISIBLE_DEVICES names it; empty: what this one sees.
+  std::string device = {};
   const std::atomic<bool>* interrupted = nullptr;
   // When start() gives up on getting ready, as at an interrupt; nothing: it does not.
   std::optional<std::chrono::steady_clock::time_point> until = {};

@@ -1,6 +1,7 @@
 // The evaluator process: reads a setup, then requests, and answers with phases and verdicts.
 //
-//   parent → worker   {"ahead": true}, where the problem is not known yet (evaluator_pool.h)
+//   parent → worker   {"device": "1"}, where it is to see one GPU alone
+//                     {"ahead": true}, where the problem is not known yet (evaluator_pool.h)
 //                     {"graph": …, …}  {"list": …, "whole": false, …}
 //   worker → parent   {"ready": …}
 //                     {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}
@@ -40,6 +41,10 @@ constexpr std::array kFaults = {ErrorCode::kCandidateCrashed, ErrorCode::kCandid
 
 int serve(Channel& channel) {
   json message = channel.receive(-1).value_or(json());
+  if (message.contains("device")) {
+    ::setenv("CUDA_VISIBLE_DEVICES", message.value("device", "").c_str(), 1);
+    message = channel.receive(-1).value_or(json());
+  }
   Ahead ahead;
   if (message.contains("ahead")) {
     ahead = open_ahead();

@@ -113,6 +113,10 @@ Result<KernelConfig> carry_out(const SearchSpace& space, const Action& action,
     return fail({ErrorCode::kScheduleIllegal, "an idea in free words sets no field",
                  action.sentence, "an action that sets fields", "none",
                  "have a language model carry it out"});
+  if (!action.graph_steps.empty())
+    return fail({ErrorCode::kScheduleIllegal, "an action of a whole plan sets no field of a config",
+                 action.sentence, "an action that sets fields", listed(action.graph_steps),
+                 "carry it out on the plan"});
   const auto family = std::ranges::find(space.families, action.family(), &kernels::Family::name);
   if (family == space.families.end())
     return fail({ErrorCode::kNoSchedule, "no family of this name covers the region",
@@ -136,13 +140,15 @@ nlohmann::json to_json(const Action& action) {
                         {"from", field.json_of(one.from)},
                         {"to", field.json_of(one.to)}});
   }
-  return {{"kind", std::string(kActionKinds[as_size(action.kind)].name)},
-          {"family", action.family()},
-          {"code_region", action.code_region},
-          {"changes_family", action.changes_family},
-          {"settings", settings},
-          {"eases", std::string(kBottlenecks[as_size(action.eases)].name)},
-          {"sentence", action.sentence}};
+  nlohmann::json out = {{"kind", std::string(kActionKinds[as_size(action.kind)].name)},
+                        {"family", action.family()},
+                        {"code_region", action.code_region},
+                        {"changes_family", action.changes_family},
+                        {"settings", settings},
+                        {"eases", std::string(kBottlenecks[as_size(action.eases)].name)},
+                        {"sentence", action.sentence}};
+  if (!action.graph_steps.empty()) out["graph_steps"] = action.graph_steps;
+  return out;
 }
 
 namespace {
@@ -187,7 +193,9 @@ Result<Action> action_from_json(const nlohmann::json& json, const SearchSpace& s
     out.code_region = json.at("code_region").get<std::string>();
     out.changes_family = json.at("changes_family").get<bool>();
     out.sentence = json.at("sentence").get<std::string>();
-    if (out.kind == ActionKind::idea) return out;
+    if (json.contains("graph_steps"))
+      out.graph_steps = json.at("graph_steps").get<std::vector<std::string>>();
+    if (out.kind == ActionKind::idea || !out.graph_steps.empty()) return out;
     const auto name = json.at("family").get<std::string>();
     const auto family = std::ranges::find(space.families, name, &kernels::Family::name);
     if (family == space.families.end()) return fail(no_action(name));

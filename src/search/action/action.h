@@ -11,6 +11,12 @@
 //   of
 //              loads"
 //
+// One of a whole plan changes no config: its steps say what becomes of the graph
+// (search/plan_choice.h), several at once where one makes the next possible:
+//
+//   kind         rewrite
+//   graph_steps  {"scale_after_sum y", "sum_before y"}
+//
 //   Result<KernelConfig> next = carry_out(space, action, config);
 //   to_json(action)   // what the archive keeps
 //
@@ -18,7 +24,7 @@
 //
 // Errors: kScheduleIllegal or kResourceLimit with the constraint that the result would fail;
 // kNoSchedule where no family of the space is the action's; kScheduleIllegal for an idea in free
-// words, which no rule carries out.
+// words, which no rule carries out, and for an action of a whole plan.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -88,14 +94,16 @@ struct Setting {
 
 struct Action {
   ActionKind kind = ActionKind::tiling;
-  const kernels::ConfigType* type = nullptr;  // of the config that it makes; null: of an idea
+  // Of the config that it makes; null: of an idea, or of a whole plan.
+  const kernels::ConfigType* type = nullptr;
   std::string code_region;
   // The change that is meant first, then those that constraints ask for beside it. All of a
   // config's fields where the family changes.
   std::vector<Setting> settings;
   bool changes_family = false;
   Bottleneck eases = Bottleneck::unknown;
-  std::string sentence;  // what it does, and what that is expected to gain
+  std::string sentence;                       // what it does, and what that is expected to gain
+  std::vector<std::string> graph_steps = {};  // of a whole plan; none: of a config
 
   std::string family() const { return type ? std::string(type->family) : ""; }
 
@@ -118,8 +126,8 @@ Result<kernels::KernelConfig> carry_out(const SearchSpace& space, const Action& 
                                         const kernels::KernelConfig& config);
 
 // {"kind", "family", "code_region", "changes_family", "settings": {name: number or word, …},
-// "eases", "sentence"}: what a step of a lineage is, and what replays it. Back, for a space of the
-// same families: plan-invalid for what is no action there.
+// "eases", "sentence", and of a whole plan "graph_steps"}: what a step of a lineage is, and what
+// replays it. Back, for a space of the same families: plan-invalid for what is no action there.
 nlohmann::json to_json(const Action& action);
 Result<Action> action_from_json(const nlohmann::json& json, const SearchSpace& space);
 }  // namespace warploom::search

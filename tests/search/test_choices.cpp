@@ -1,0 +1,320 @@
+// Choices of a whole plan: which are offered, how the time goes to them, and what is kept of them.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "../graph/builder.h"
+#include "archive/archive.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "graph/graph.h"
+#include "graph/rewrite.h"
+#include "graph/track.h"
+#include "plan/fusion.h"
+#include "plan/plan.h"
+#include "search/action/action.h"
+#include "search/action/actions_of.h"
+#include "search/choice_search.h"
+#include "search/lineage.h"
+#include "search/optimize.h"
+#include "search/options.h"
+#include "search/outcome.h"
+#include "search/plan_choice.h"
+#include "search/search_space.h"
+#include "target/capabilities.h"
+
+namespace warploom::search {
+namespace {
+using graph::Graph;
+using graph::OpKind;
+using graph::TensorId;
+
+// (x·a)·b, of which b is narrow.
+Graph chain_of_products() {
+  graph::Builder b("chain");
+  const TensorId x = b.input("x", Dtype::f32, {96, 64});
+  const TensorId hidden = b.add(OpKind::MatMul, {x, b.input("a", Dtype::f32, {64, 64})});
+  b.output(b.add(OpKind::MatMul, {hidden, b.input("b", Dtype::f32, {64, 2})}));
+  return *b.finish();
+}
+
+// The sum of the columns of a scaled product, whose rewrites make each other possible.
+Graph sum_of_product() {
+  graph::Builder b("sums");
+  const TensorId x = b.input("x", Dtype::f32, {96, 64});
+  const TensorId product = b.add(OpKind::MatMul, {x, b.input("w", Dtype::f32, {64, 48})});
+  const TensorId two = b.constant("two", Dtype::f32, {}, std::vector{2.0});
+  const TensorId half = b.add(OpKind::Div, {product, two});
+  b.output(b.add(OpKind::ReduceSum, {half},
+                 {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}}));
+  return *b.finish();
+}
+
+Graph plain_product() {
+  graph::Builder b("plain");
+  const TensorId x = b.input("x", Dtype::f32, {32, 32});
+  b.output(b.add(OpKind::MatMul, {x, b.input("w", Dtype::f32, {32, 32})}));
+  return *b.finish();
+}
+
+std::vector<OfferedChoice> offered(const Graph& graph) {
+  return offered_choices(graph, Track::fp32, *target::capabilities_of("sm_90a"));
+}
+
+TEST(Choices, WhatPromisesToBeFasterIsOfferedBeforeWhatWasGiven) {
+  const auto found = offered(chain_of_products());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].choice.text(), "products_right MatMul_1_out");
+  EXPECT_EQ(found[0].action->kind, ActionKind::rewrite);
+  EXPECT_LT(found[0].predicted_us, found[1].predicted_us);
+  EXPECT_LT(found[0].products, found[1].products);
+  EXPECT_TRUE(found[1].choice.is_as_given());
+  EXPECT_FALSE(found[1].action);
+}
+
+TEST(Choices, OfAGraphWithoutAnyTheGivenOneIsAlone) {
+  const auto found = offered(plain_product());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].choice.is_as_given());
+}
+
+TEST(Choices, StepsThatMakeEachOtherPossibleAreOneAction) {
+  const auto found = offered(sum_of_product());
+  ASSERT_EQ(found.size(), 2u);
+  const auto& steps = found[0].action->graph_steps;
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_TRUE(steps[0].starts_with("scale_after_sum ")) << steps[0];
+  EXPECT_TRUE(steps[1].starts_with("sum_before ")) << steps[1];
+  EXPECT_NE(found[0].action->sentence.find("; then "), std::string::npos);
+}
+
+// A floor of what was given would refuse what does less.
+TEST(Choices, NoFloorIsAboveWhatARewriteNeeds) {
+  const auto cpu = *target::capabilities_of("sm_90a");
+  EXPECT_EQ(least_flops(sum_of_product(), Track::fp32, cpu), 2 * 96 * 64);
+  EXPECT_EQ(least_flops(plain_product(), Track::fp32, cpu), 2 * 32 * 32 * 32);
+}
+
+TEST(Choices, AnActionOfAPlanReadsBackAndIsNoneOfAConfig) {
+  const auto found = offered(sum_of_product());
+  const auto space =
+      search_space_of({plain_product(), Track::fp32}, *target::capabilities_of("cpu"));
+  const auto back = action_from_json(to_json(*found[0].action), space);
+  ASSERT_TRUE(back) << describe(back.error());
+  EXPECT_EQ(*back, *found[0].action);
+  EXPECT_EQ(*carry_out(*back, PlanChoice()), found[0].choice);
+  const auto config = carry_out(space, *back, ActionSpace(space).entries("direct").at(0));
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().code, ErrorCode::kScheduleIllegal);
+}
+
+TEST(Choices, TextsReadBack) {
+  for (const std::string text : {"as given", "sum_before y", "scale_after_sum y; sum_before y"})
+    EXPECT_EQ(choice_from_text(text)->text(), text);
+  const auto none = choice_from_text("sum_before y; nothing");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kPlanInvalid);
+}
+
+TEST(Choices, RefusedRewritesSayTheirConstraints) {
+  graph::Builder b("given");
+  const TensorId a = b.input("a", Dtype::f32, {8, 8});
+  const TensorId sum = b.add(OpKind::Add, {a, b.input("b", Dtype::f32, {8, 8})});
+  b.output(b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {8, 8}), sum}));
+  const auto actions = graph_actions(*b.finish(), Track::fp32);
+  EXPECT_TRUE(actions.legal.empty());
+  ASSERT_EQ(actions.refused.size(), 1u);
+  EXPECT_EQ(actions.refused[0].action.graph_steps[0], "distribute MatMul_1_out");
+  ASSERT_EQ(actions.refused[0].why.size(), 1u);
+  EXPECT_NE(actions.refused[0].why[0].expected.find("cancel"), std::string::npos);
+}
+
+// Searches that take what they are told, of a clock of their own.
+class ChoiceSearches : public testing::Test {
+ protected:
+  struct Told {
+    double us = 0;  // 0: no candidate is right
+    bool proven = true;
+    double seconds = 1;
+  };
+
+  void SetUp() override {
+    options_.budget_seconds = 10;
+    options_.now = [this] { return now_; };
+    fast_.choice.rewrites = {{graph::RewriteKind::sum_before, "y"}};
+    fast_.action = Action{.kind = ActionKind::rewrite, .graph_steps = {"sum_before y"}};
+  }
+
+  Result<Outcome> run(std::vector<OfferedChoice> offered) {
+    ChoiceSearch search(
+        std::move(offered), options_,
+        [this](const Options& options) -> Result<Outcome> {
+          const std::string text = options.choice->text();
+          asked_.push_back(text);
+          budgets_.push_back(options.budget_seconds - options.begun_seconds);
+          const Told& told = told_.at(text);
+          now_ += told.seconds;
+          if (told.us <= 0) return fail({ErrorCode::kNoCorrectCandidate, text});
+          Outcome out;
+          out.problem = text;
+          out.verdict.median_us = told.us;
+          out.proven = told.proven;
+          out.candidates = 3;
+          return out;
+        },
+        [this](const OfferedChoice& one, const Result<Outcome>& found) {
+          recorded_.emplace_back(one.choice.text(), found.has_value());
+          return ok();
+        });
+    return search.run();
+  }
+
+  double now_ = 0;
+  Options options_;
+  OfferedChoice fast_;
+  OfferedChoice given_;
+  std::map<std::string, Told> told_ = {{"sum_before y", {5}}, {"as given", {9}}};
+  std::vector<std::string> asked_;
+  std::vector<double> budgets_;
+  std::vector<std::pair<std::string, bool>> recorded_;
+};
+
+TEST_F(ChoiceSearches, TakeTheFasterByTimesAlone) {
+  for (const double us : {5.0, 20.0}) {
+    now_ = 0;
+    told_["sum_before y"].us = us;
+    const auto found = run({fast_, given_});
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->problem, us < 9 ? "sum_before y" : "as given");
+    EXPECT_EQ(found->candidates, 6);
+    ASSERT_EQ(found->choices.size(), 2u);
+    EXPECT_EQ(found->choices[0]["best_us"], us);
+    EXPECT_EQ(found->choices[1]["best_us"], 9.0);
+  }
+}
+
+TEST_F(ChoiceSearches, GiveTheFirstSixTenthsAndTheLastTheRest) {
+  ASSERT_TRUE(run({fast_, given_}));
+  ASSERT_EQ(budgets_.size(), 2u);
+  EXPECT_DOUBLE_EQ(budgets_[0], 6);
+  EXPECT_DOUBLE_EQ(budgets_[1], 9);
+}
+
+TEST_F(ChoiceSearches, PreferWhatWasJudgedWhole) {
+  told_["sum_before y"].proven = false;
+  EXPECT_EQ(run({fast_, given_})->problem, "as given");
+}
+
+TEST_F(ChoiceSearches, GoOnWithWhatWasGivenWhereAnotherIsWrong) {
+  told_["sum_before y"].us = 0;
+  const auto found = run({fast_, given_});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->problem, "as given");
+  EXPECT_EQ(found->choices[0]["error_code"], "no-correct-candidate");
+  const std::vector<std::pair<std::string, bool>> expected = {{"sum_before y", false},
+                                                              {"as given", true}};
+  EXPECT_EQ(recorded_, expected);
+}
+
+TEST_F(ChoiceSearches, FailWithWhatTheGivenOneSaysWhereNothingIsRight) {
+  told_ = {{"sum_before y", {0}}, {"as given", {0}}};
+  const auto found = run({fast_, given_});
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::kNoCorrectCandidate);
+  EXPECT_EQ(found.error().message, "as given");
+}
+
+TEST_F(ChoiceSearches, LeaveOutWhatItsFloorSaysCannotBeFaster) {
+  given_.floor_us = 6;
+  told_["sum_before y"].seconds = 4;
+  const auto found = run({fast_, given_});
+  ASSERT_TRUE(found);
+  // The rest of the time is for what is faster.
+  EXPECT_EQ(asked_, (std::vector<std::string>{"sum_before y", "sum_before y"}));
+  EXPECT_DOUBLE_EQ(budgets_[1], 6);
+  EXPECT_EQ(found->choices[1]["choice"], "as given");
+  EXPECT_EQ(found->choices[1]["left_out"], true);
+}
+
+TEST_F(ChoiceSearches, DoNotBelieveAnUnprovenTimeAgainstAFloor) {
+  given_.floor_us = 6;
+  told_["sum_before y"].proven = false;
+  EXPECT_EQ(run({fast_, given_})->problem, "as given");
+}
+
+TEST_F(ChoiceSearches, EndWithTheBudget) {
+  told_["sum_before y"].seconds = 10;
+  const auto found = run({fast_, given_});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(asked_.size(), 1u);
+}
+
+// From a graph to kernels of another one, judged by what was given, on this machine's cores.
+class ChosenPlans : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1); }
+
+  Options options() const {
+    Options out;
+    out.target = "cpu";
+    out.budget_seconds = 60;
+    out.max_candidates = 1;
+    out.archive = (folder_.path() / "archive.sqlite").string();
+    return out;
+  }
+
+  ScratchFolder folder_{"choices"};
+};
+
+TEST_F(ChosenPlans, AreRightByTheGivenGraphAndSayTheirRewrites) {
+  Options named = options();
+  named.choice = *choice_from_text("products_right MatMul_1_out");
+  const auto found = optimize(chain_of_products(), named);
+  ASSERT_TRUE(found) << describe(found.error());
+  EXPECT_TRUE(found->proven);
+  EXPECT_EQ(found->plan.rewrites, named.choice->rewrites);
+  EXPECT_NE(found->plan.text().find("rewrites: products_right MatMul_1_out\n"), std::string::npos);
+  plan::Plan other = found->plan;
+  other.rewrites.clear();
+  EXPECT_NE(other.hash(), found->plan.hash());
+  EXPECT_EQ(to_json(*found)["rewrites"][0], "products_right MatMul_1_out");
+}
+
+TEST_F(ChosenPlans, AreCandidatesOfTheArchiveWithTheirLineage) {
+  const Graph given = sum_of_product();
+  const auto found = optimize(given, options());
+  ASSERT_TRUE(found) << describe(found.error());
+  ASSERT_FALSE(found->plans_key.empty());
+  auto from = archive::Archive::open(options().archive);
+  ASSERT_TRUE(from);
+  const auto problems = *from->problems();
+  size_t of_plans = 0;
+  for (const archive::Problem& one : problems)
+    of_plans += is_of_plans(one) ? 1 : 0;
+  EXPECT_EQ(of_plans, 1u);
+  const auto all = *from->candidates(found->plans_key);
+  ASSERT_FALSE(all.empty());
+  const Lineage steps = lineage_of(all, all[0].schedule);
+  const auto space = search_space_of({given, Track::fp32}, *target::capabilities_of("cpu"));
+  const auto action = action_from_json(steps.back().action, space);
+  ASSERT_TRUE(action) << describe(action.error());
+  const auto choice = carry_out(*action, PlanChoice());
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->text(), all[0].schedule);
+}
+
+TEST_F(ChosenPlans, WithARewriteThatIsNoneAreRefused) {
+  Options named = options();
+  named.choice = *choice_from_text("sum_before MatMul_1_out");
+  const auto found = optimize(chain_of_products(), named);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::kPlanInvalid);
+}
+}  // namespace
+}  // namespace warploom::search

@@ -30,7 +30,7 @@ namespace {
 using F = MatmulCpuConfig::Field;
 using Check = Checks<MatmulCpuConfig>;
 using cpu_matmul::cycles_a_step, cpu_matmul::guessed_cycles, cpu_matmul::outer_count;
-using cpu_matmul::kMostVectors, cpu_matmul::kNear;
+using cpu_matmul::kMostVectors;
 using loopnest::ZeroPoints;
 
 // Fused multiply-adds, or additions of their sums, one after another (promotion.h).
@@ -53,6 +53,21 @@ bool multiplies_bf16(const Contraction& c, Track track) {
   return counts(c.access_a().dtype) && counts(c.access_b().dtype);
 }
 
+cpu_matmul::Constants constants_of(const Contraction& c, const graph::Graph& graph) {
+  const auto is_constant = [&](const Access& access) {
+    const bool is_known = access.tensor >= 0 && access.tensor < std::ssize(graph.tensors);
+    return is_known && graph.tensor(access.tensor).constant;
+  };
+  return {.a = is_constant(c.access_a()), .b = is_constant(c.access_b())};
+}
+
+// Parts that an axis may be cut into for tasks.
+Values shares_of(int64_t size, int64_t cores) {
+  Values out = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, cores};
+  std::erase_if(out, [&](int64_t share) { return share > std::min(size, 4 * cores); });
+  return without_repeats(out);
+}
+
 class MatmulCpu final : public Family {
  public:
   MatmulCpu(Contraction contraction, std::optional<ZeroPoints> zero_points, const Region& region,
@@ -62,8 +77,7 @@ class MatmulCpu final : public Family {
         zero_points_(std::move(zero_points)),
         has_pairs_(capabilities.has_bf16_dot && multiplies_bf16(c_, region.track)),
         saturates_(!zero_points_ && c_.reductions.empty() && saturates(c_)),
-        has_constant_a_(is_constant(c_.access_a(), region.graph)),
-        has_constant_b_(is_constant(c_.access_b(), region.graph)),
+        constants_(constants_of(c_, region.graph)),
         rows_(c_.nest.axes[c_.row]),
         columns_(c_.nest.axes[c_.column]),
         depth_(c_.nest.axes[c_.k[0]]) {}
@@ -104,8 +118,7 @@ class MatmulCpu final : public Family {
   // Cycles of the busiest core.
   double guess(const KernelConfig& config) const override {
     const auto& s = config.as<MatmulCpuConfig>();
-    const double cycles =
-        guessed_cycles(c_, s, capabilities_, {.a = has_constant_a_, .b = has_constant_b_});
+    const double cycles = guessed_cycles(c_, s, capabilities_, constants_);
     constexpr double kInexact = 2;  // such a config is seldom right
     return saturates_ && s.step_k <= 0 && depth_ > kFewTerms ? kInexact * cycles : cycles;
   }
@@ -168,15 +181,6 @@ class MatmulCpu final : public Family {
     return out;
   }
 
-  // Nobody first where its rows are as near each other as those of a panel.
-  Values packers_of_b() const {
-    const bool in_place = c_.access_b().stride(c_.column) == 1;
-    const bool is_near = c_.access_b().stride(c_.k[0]) <= kNear;
-    if (!in_place) return choices(PackedBy::task, PackedBy::program);
-    if (is_near || is_flat()) return choices(PackedBy::nobody, PackedBy::task, PackedBy::program);
-    return choices(PackedBy::task, PackedBy::program, PackedBy::nobody);
-  }
-
   // Blocks of equal size, near the wanted ones.
   Values depths() const {
     Values out;
@@ -199,13 +203,7 @@ class MatmulCpu final : public Family {
     return {kFewTerms, 0};
   }
 
-  // Parts that an axis may be cut into for tasks.
-  Values shares(int64_t size) const {
-    const int64_t cores = capabilities_.num_sms;
-    Values out = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, cores};
-    std::erase_if(out, [&](int64_t share) { return share > std::min(size, 4 * cores); });
-    return without_repeats(out);
-  }
+  Values shares(int64_t size) const { return shares_of(size, capabilities_.num_sms); }
 
   // Tasks along the rows of one product, of which each holds its rows in half of its cache.
   int64_t tasks_in_cache() const {
@@ -242,7 +240,8 @@ class MatmulCpu final : public Family {
     const int64_t pair = s.instruction == CpuInstruction::dot ? 2 : 1;
     const int64_t depth = round_up(depth_, pair);
     const int64_t blocks = ceil_div(depth, s.block_k);
-    checks.require(blocks <= kMostBlocks, {F::block_k}, "at most 200 blocks of k", blocks);
+    checks.require(blocks <= kMostBlocks, {F::block_k, F::instruction}, "at most 200 blocks of k",
+                   blocks);
     const bool whole = round_up(ceil_div(depth, blocks), pair) == s.block_k;
     checks.require(whole, {F::block_k, F::instruction},
                    "blocks of k of equal size, of whole pairs where instruction=dot", s.block_k);
@@ -258,15 +257,16 @@ class MatmulCpu final : public Family {
                    "vector",
                    s.tile_n);
     const int64_t floats = product(s).scratch_floats();
-    checks.require_fits(4 * floats + 4096, capabilities_.shared_bytes,
-                        {F::tile_m, F::tile_n, F::block_k, F::tasks_m, F::tasks_n, F::pack_b});
+    checks.require_fits(
+        4 * floats + 4096, capabilities_.shared_bytes,
+        {F::tile_m, F::tile_n, F::block_k, F::tasks_m, F::tasks_n, F::instruction, F::pack_b});
   }
 
   void check_types(Check& checks, const MatmulCpuConfig& s) const {
     checks.require(!zero_points_, {F::instruction}, "instruction=dot for whole numbers", 0);
     const Dtype type_of_a = s.pack_a == PackedBy::nobody ? c_.access_a().dtype : Dtype::f32;
     const Dtype type_of_b = s.pack_b == PackedBy::nobody ? c_.access_b().dtype : Dtype::f32;
-    checks.require(type_of_a == type_of_b, {F::pack_a, F::pack_b},
+    checks.require(type_of_a == type_of_b, {F::instruction, F::pack_a, F::pack_b},
                    "both operands packed, or neither, where they are not fp32", 1);
   }
 
@@ -309,17 +309,11 @@ class MatmulCpu final : public Family {
                    tasks);
   }
 
-  static bool is_constant(const Access& access, const graph::Graph& graph) {
-    const bool is_known = access.tensor >= 0 && access.tensor < std::ssize(graph.tensors);
-    return is_known && graph.tensor(access.tensor).constant;
-  }
-
   Contraction c_;
   std::optional<ZeroPoints> zero_points_;  // of whole numbers
   bool has_pairs_;                         // dot products of two bf16 at once
   bool saturates_;                         // the result, however large the sum is
-  bool has_constant_a_;
-  bool has_constant_b_;
+  cpu_matmul::Constants constants_;
   int64_t rows_;
   int64_t columns_;
   int64_t depth_;

@@ -8,7 +8,6 @@
 
 namespace warploom::kernels::cpu_matmul {
 inline constexpr int64_t kMostVectors = 6;  // of a register tile's row
-inline constexpr int64_t kNear = 512;  // elements between rows that caches and pages serve well
 
 // Cycles of a core in which a register tile takes one term of the sum, or a pair of terms by dot
 // products: two multiply-adds or two loads in each, at least as long as a sum waits for itself, and

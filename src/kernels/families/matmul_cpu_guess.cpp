@@ -29,6 +29,8 @@ int64_t outer_count(const Contraction& c, const Access& access) {
 }
 
 namespace {
+constexpr int64_t kNear = 512;  // elements between rows that caches and pages serve well
+
 // A guess of the time of a config, in cycles of one core.
 class Guess {
  public:

@@ -40,9 +40,10 @@ constexpr double kWorth = 1.05;      // times faster by prediction: it is search
 constexpr double kLeastGain = 1e-3;  // of the whole, of a step
 constexpr double kSame = 1.001;      // times slower by prediction: as good
 constexpr size_t kMostSteps = 12;    // of a chain
-constexpr double kFirstShare = 0.6;  // of the time that is left
-constexpr double kSearchOn = 0.1;    // of the budget, that is worth going on for
-constexpr size_t kFewBytes = 4096;   // of a constant whose numbers are looked at
+constexpr double kLeastShare = 0.5;  // of the time that is left, of one that others follow
+constexpr double kMostShare = 0.8;
+constexpr double kSearchOn = 0.1;   // of the budget, that is worth going on for
+constexpr size_t kFewBytes = 4096;  // of a constant whose numbers are looked at
 constexpr std::string_view kPlansOf = "plans of ";
 
 // Predicted by the roofline, one after the other; without known rates in operations and bytes.
@@ -202,7 +203,7 @@ Result<Outcome> ChoiceSearch::run() {
     const bool is_last = i + 1 == offered_.size();
     if (best_ && (options_.is_interrupted() || budget_.is_over())) break;
     if (can_be_faster(offered_[i])) {
-      WARPLOOM_CHECK(try_one(offered_[i], is_last ? 1 : kFirstShare));
+      WARPLOOM_CHECK(try_one(offered_[i], is_last ? 1 : share_of(i)));
       continue;
     }
     tried_.push_back({.offered = offered_[i], .is_left_out = true});
@@ -216,6 +217,13 @@ Result<Outcome> ChoiceSearch::run() {
   best_->seconds = budget_.spent();
   if (offered_.size() > 1) best_->choices = told();
   return *std::move(best_);
+}
+
+// The more it promises against the next, the more of the time.
+double ChoiceSearch::share_of(size_t number) const {
+  const double own = offered_[number].predicted_us;
+  const double next = offered_[number + 1].predicted_us;
+  return own + next > 0 ? std::clamp(next / (own + next), kLeastShare, kMostShare) : kLeastShare;
 }
 
 // By its physical floor, than what was measured.

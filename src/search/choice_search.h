@@ -7,7 +7,8 @@
 //
 //   offered    by what they are predicted to take: scale_after_sum y; sum_before y   3.1 µs
 //                                                  as given                          214 µs
-//   search     the first of them gets six tenths of the time. One that cannot be faster than what
+//   search     the first of them gets half of the time, and up to eight tenths where it promises
+//              more. One that cannot be faster than what
 //              was measured by then, by its physical floor, is not searched, and the first has the
 //              rest as well
 //   outcome    the fastest; where none is right, the error of what was given
@@ -76,6 +77,7 @@ class ChoiceSearch {
 
   Status try_one(const OfferedChoice& offered, double share);
   void take(const OfferedChoice& offered, Outcome found);
+  double share_of(size_t number) const;
   bool can_be_faster(const OfferedChoice& offered) const;
   nlohmann::json told() const;
 

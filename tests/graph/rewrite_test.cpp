@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -105,7 +107,7 @@ struct Case {
 };
 
 // A graph that each rule fits, and beside the plainest form others that it must see through.
-std::vector<Case> cases() {
+std::vector<Case> cases_of_products() {
   using enum RewriteKind;
   const auto x = [](Sketch& s) { return s.input("x", {3, 6, 4}); };
   const auto a = [](Sketch& s) { return s.input("a", {4, 8}); };
@@ -148,6 +150,14 @@ std::vector<Case> cases() {
          const TensorId low = s.product(s.input("u", {4, 1}), s.input("v", {1, 8}));
          return s.product(x(s), s.add(OpKind::Sub, {a(s), low}));
        }},
+  };
+}
+
+std::vector<Case> cases_of_scales() {
+  using enum RewriteKind;
+  const auto x = [](Sketch& s) { return s.input("x", {3, 6, 4}); };
+  const auto a = [](Sketch& s) { return s.input("a", {4, 8}); };
+  return {
       {scale_after,
        [=](Sketch& s) {
          return s.product(s.add(OpKind::Div, {x(s), s.input("rows", {6, 1})}), a(s));
@@ -190,6 +200,12 @@ std::vector<Case> cases() {
       {one_sum, [=](Sketch& s) { return s.sum(s.sum(x(s), {0}, 1), {2}, 0); }},
       {two_sums, [=](Sketch& s) { return s.sum(x(s), {0, 2}, 0); }},
   };
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> out = cases_of_products();
+  std::ranges::move(cases_of_scales(), std::back_inserter(out));
+  return out;
 }
 
 Graph graph_of(const Write& write, Dtype dtype = Dtype::f64) {

@@ -199,11 +199,17 @@ TEST_F(ChoiceSearches, TakeTheFasterByTimesAlone) {
   }
 }
 
-TEST_F(ChoiceSearches, GiveTheFirstSixTenthsAndTheLastTheRest) {
-  ASSERT_TRUE(run({fast_, given_}));
-  ASSERT_EQ(budgets_.size(), 2u);
-  EXPECT_DOUBLE_EQ(budgets_[0], 6);
-  EXPECT_DOUBLE_EQ(budgets_[1], 9);
+TEST_F(ChoiceSearches, GiveTheFirstTimeByItsPromiseAndTheLastTheRest) {
+  for (const auto& [promised, share] : {std::pair(15.0, 0.5), {4.0, 0.6}, {0.1, 0.8}}) {
+    now_ = 0;
+    budgets_.clear();
+    fast_.predicted_us = promised;
+    given_.predicted_us = 6;
+    ASSERT_TRUE(run({fast_, given_}));
+    ASSERT_EQ(budgets_.size(), 2u);
+    EXPECT_DOUBLE_EQ(budgets_[0], 10 * share) << promised;
+    EXPECT_DOUBLE_EQ(budgets_[1], 9);
+  }
 }
 
 TEST_F(ChoiceSearches, PreferWhatWasJudgedWhole) {

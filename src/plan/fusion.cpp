@@ -133,8 +133,6 @@ class Fuser {
         groups_(graph),
         legality_(graph, rank, limits, loop_work),
         joins_(joins_of_constants(graph)) {
-    for (size_t t = 0; t < graph.tensors.size(); ++t)
-      ids_.emplace(graph.tensors[t].name, static_cast<TensorId>(t));
     find_places(constants);
     find_rows();
   }
@@ -273,7 +271,6 @@ class Fuser {
     if (!is_view && place == places_.end()) return false;
     const std::string& viewed = region.tensors[region.graph.inputs[0]];
     const std::string from = out.storage.at(viewed);
-    const TensorId source = ids_.at(from);
     const std::string& name = graph_.tensor(groups_.stored(root)).name;
     const auto within = out.offsets.find(viewed);
     if (!groups_.is_output(root)) {
@@ -284,6 +281,7 @@ class Fuser {
       return true;
     }
     if (within != out.offsets.end()) return false;
+    const TensorId source = *graph_.tensor_named(from);
     if (!groups_.is_made(source) || contains(graph_.outputs, source)) return false;
     for (auto& [tensor, memory] : out.storage)
       if (memory == from) memory = name;
@@ -364,8 +362,7 @@ class Fuser {
   const std::set<std::string> constants_;
   Groups groups_;
   Legality legality_;
-  std::map<std::string, TensorId> ids_;  // by name
-  std::map<int, int64_t> places_;        // nodes whose results stay where they are, by their roots
+  std::map<int, int64_t> places_;  // nodes whose results stay where they are, by their roots
 
   // Groups to be looked at, by each of the ways to take something in.
   enum Way { kViews, kOthers, kTogether };

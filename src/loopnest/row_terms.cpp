@@ -61,6 +61,15 @@ bool is_index_beyond_tiles(const RowReduction& rows, const Expr& value) {
   const auto is_beyond = [&](size_t axis) { return std::ranges::count(rows.dims, axis) == 0; };
   return std::ranges::any_of(stepped_axes(value.at), is_beyond);
 }
+
+// Whether nothing but stores reads the value, into memory of the type that it is rounded to.
+bool is_rounded_by_store(const LoopNest& nest, int v, int users) {
+  const Expr& value = nest.value(v);
+  return value.kind == Kind::round && users == 0 &&
+         std::ranges::all_of(nest.outputs, [&](const LoopNest::Output& output) {
+           return output.value != v || output.place.dtype == value.dtype;
+         });
+}
 }  // namespace
 
 bool find_row_terms(RowReduction& rows) {
@@ -72,9 +81,8 @@ bool find_row_terms(RowReduction& rows) {
     for (int& operand : value.operands)
       operand = term_of[as_size(operand)];
     multiply_by_reciprocal(rows, value);
-    // What is rounded last, is when it is stored.
-    const bool is_rounded_by_store = value.kind == Kind::round && users[v] == 0;
-    term_of.push_back(is_rounded_by_store ? value.operands[0] : add_term(rows, std::move(value)));
+    const bool by_store = is_rounded_by_store(rows.nest, as_int(v), users[v]);
+    term_of.push_back(by_store ? value.operands[0] : add_term(rows, std::move(value)));
   }
   for (const LoopNest::Output& output : rows.nest.outputs)
     rows.results.push_back(term_of[as_size(output.value)]);

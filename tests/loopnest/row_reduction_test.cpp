@@ -50,6 +50,20 @@ TEST(RowReduction, OfALogSoftmaxKeepsTheRowInOneSet) {
   EXPECT_TRUE(rows->online_softmax);
 }
 
+// A sum in bf16 that is stored as f32 is rounded by a statement, one stored as bf16 by its store.
+TEST(RowReduction, RoundsWhatNoStoreRounds) {
+  const auto roundings = [](bool back) {
+    Net n;
+    auto y = n.add(OpKind::ReduceSum, {n.x({8, 64}), n.ints({1})});
+    y = n.add(OpKind::Cast, {y}, {{"to", int64_t{16}}});
+    if (back) y = n.add(OpKind::Cast, {y}, {{"to", int64_t{1}}});
+    const auto rows = rows_of(n, y);
+    return rows ? std::ranges::count(rows->terms, Kind::round, &RowTerm::kind) : -1;
+  };
+  EXPECT_EQ(roundings(false), 0);
+  EXPECT_EQ(roundings(true), 1);
+}
+
 TEST(RowReduction, PadsWithWhatNeedsTheFewestMasks) {
   Net largest;
   const auto top =

@@ -79,8 +79,9 @@ class Boundaries {
 
   // Which changes can be made from there, and which cannot: of every tensor that a region makes on
   // its way, and of every tensor that one region passes to another. At most so many are looked at,
-  // those of the earliest regions.
-  std::vector<BoundaryOption> options(const BoundaryChanges& changes, size_t most = 256);
+  // those of the earliest regions, and as many as the limits leave time for.
+  std::vector<BoundaryOption> options(const BoundaryChanges& changes, const Limits& limits = {},
+                                      size_t most = 256);
 
  private:
   class Fused;

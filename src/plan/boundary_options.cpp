@@ -16,6 +16,7 @@
 #include "plan/boundary_change.h"
 #include "plan/fusion.h"
 #include "plan/joins.h"
+#include "plan/limits.h"
 #include "plan/part_editor.h"
 #include "plan/region.h"
 
@@ -50,12 +51,12 @@ class Options {
         storer_[name] = i;
   }
 
-  std::vector<BoundaryOption> all(size_t most) {
+  std::vector<BoundaryOption> all(const Limits& limits, size_t most) {
     find_joins();
     find_cuts();
     std::vector<BoundaryOption> out;
     for (const std::string& key : order_) {
-      if (out.size() >= most) break;
+      if (out.size() >= most || limits.late() || limits.ended()) break;
       out.push_back(option_of(alike_.at(key)));
     }
     return out;
@@ -188,7 +189,8 @@ Error error_of(const BoundaryChange& change, const BoundaryRefusal& refusal) {
 }
 
 std::vector<BoundaryOption> options_of(const Graph& graph, const Partition& partition,
-                                       const PartEditor& editor, size_t most) {
-  return Options(graph, partition, editor).all(most);
+                                       const PartEditor& editor, const Limits& limits,
+                                       size_t most) {
+  return Options(graph, partition, editor).all(limits, most);
 }
 }  // namespace warploom::plan

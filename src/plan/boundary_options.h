@@ -6,10 +6,11 @@
 #include "graph/graph.h"
 #include "plan/boundaries.h"
 #include "plan/fusion.h"
+#include "plan/limits.h"
 #include "plan/part_editor.h"
 
 namespace warploom::plan {
 // `editor`: of the partition's parts.
 std::vector<BoundaryOption> options_of(const graph::Graph& graph, const Partition& partition,
-                                       const PartEditor& editor, size_t most);
+                                       const PartEditor& editor, const Limits& limits, size_t most);
 }  // namespace warploom::plan

@@ -194,9 +194,8 @@ class Fuser {
   bool take(const Nodes& from, const Nodes& takers) {
     const auto allowed = [&](int taker) { return legality_.allows(groups_, from, taker); };
     const auto stays = [&](int root) { return stays_alone(root); };
-    const auto joins = [&](int root) { return joins_.contains(root); };
     if (takers.empty() || std::ranges::any_of(takers, stays)) return false;
-    if (std::ranges::any_of(from, joins)) return false;
+    if (std::ranges::any_of(from, [&](int root) { return joins_.contains(root); })) return false;
     if (!std::ranges::all_of(takers, allowed)) return false;
     groups_.merge(from, takers);
     for (const int taker : takers)
@@ -435,10 +434,11 @@ Result<Partition> Boundaries::under(const BoundaryChanges& changes) {
   return fused_->regions(editor, changes);
 }
 
-std::vector<BoundaryOption> Boundaries::options(const BoundaryChanges& changes, size_t most) {
+std::vector<BoundaryOption> Boundaries::options(const BoundaryChanges& changes,
+                                                const Limits& limits, size_t most) {
   const auto editor = fused_->edited(changes);
   const auto partition = editor ? fused_->regions(*editor, changes) : fail(editor.error());
   if (!partition) return {};
-  return options_of(fused_->graph(), *partition, *editor, most);
+  return options_of(fused_->graph(), *partition, *editor, limits, most);
 }
 }  // namespace warploom::plan

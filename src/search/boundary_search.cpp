@@ -14,6 +14,7 @@
 #include "plan/boundaries.h"
 #include "plan/boundary_change.h"
 #include "plan/fusion.h"
+#include "plan/limits.h"
 #include "plan/region.h"
 #include "search/action/boundary_action.h"
 #include "search/budget.h"
@@ -42,8 +43,12 @@ std::string key_of(const Partition& partition) {
 }
 }  // namespace
 
-BoundarySearch::BoundarySearch(plan::Boundaries& boundaries, Partition start, RegionTimes times)
-    : boundaries_(boundaries), best_(std::move(start)), times_(std::move(times)) {
+BoundarySearch::BoundarySearch(plan::Boundaries& boundaries, Partition start, RegionTimes times,
+                               plan::Limits limits)
+    : boundaries_(boundaries),
+      best_(std::move(start)),
+      times_(std::move(times)),
+      limits_(std::move(limits)) {
   seen_.insert(key_of(best_));
   look_again();
 }
@@ -59,7 +64,7 @@ double BoundarySearch::us_of(const Partition& partition) const {
 }
 
 void BoundarySearch::look_again() {
-  options_ = boundaries_.options(best_.changes);
+  options_ = boundaries_.options(best_.changes, limits_);
   std::erase_if(options_, [](const BoundaryOption& one) { return one.refusal.has_value(); });
 }
 

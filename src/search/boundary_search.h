@@ -26,6 +26,7 @@
 #include "plan/boundaries.h"
 #include "plan/boundary_change.h"
 #include "plan/fusion.h"
+#include "plan/limits.h"
 #include "plan/region.h"
 #include "search/action/boundary_action.h"
 #include "search/budget.h"
@@ -45,8 +46,10 @@ class BoundarySearch {
     double hoped_us = 0;  // that it may save
   };
 
-  // `boundaries` must outlive it; `start`: the partition that was searched.
-  BoundarySearch(plan::Boundaries& boundaries, plan::Partition start, RegionTimes times);
+  // `boundaries` must outlive it; `start`: the partition that was searched; `limits`: of what is
+  // asked of the plan.
+  BoundarySearch(plan::Boundaries& boundaries, plan::Partition start, RegionTimes times,
+                 plan::Limits limits = {});
 
   // What may gain most; nothing where nothing that was not tried may gain anything that counts.
   std::optional<Trial> ask();
@@ -77,6 +80,7 @@ class BoundarySearch {
   plan::Boundaries& boundaries_;
   plan::Partition best_;
   RegionTimes times_;
+  plan::Limits limits_;
   std::vector<plan::BoundaryOption> options_;  // those that can be made from the best
   std::map<std::string, int> failed_;          // trials without a gain, by the regions that went
   std::set<std::string> asked_;                // changes, all from fusion's on

@@ -105,7 +105,9 @@ Status GraphSearch::make_sessions() {
 
 // Where nothing is searched, or an earlier search tried what there is, they stay as they are.
 bool GraphSearch::may_change_boundaries() const {
+  constexpr size_t kMostRegions = 1000;  // of more each partition takes seconds to plan
   if (!boundary_archive_ || options_.is_interrupted()) return false;
+  if (partition_.regions.size() > kMostRegions) return false;
   const auto is_recalled = [](const RegionSearch* one) { return one->session->is_recalled(); };
   return !boundary_archive_->is_finished() && !std::ranges::all_of(order_, is_recalled);
 }
@@ -148,7 +150,8 @@ Status GraphSearch::search_boundaries() {
              const kernels::Region region(graph, options_.track);
              const kernels::Work work = kernels::work_of(region);
              return verify::bound_of(capabilities_, options_.track, work.flops, work.bytes).us;
-           }});
+           }},
+      {options_.interrupted, budget.until()});
   WARPLOOM_CHECK(boundary_archive_->begin());
   const double start_us = boundaries.best_us();
   if (start_us > 0) WARPLOOM_CHECK(boundary_archive_->record(partition_.changes, start_us, false));

@@ -113,9 +113,15 @@ WARPLOOM_CLONES void to_bf16(uint16_t* out, const float* values, int64_t count) 
 }
 
 #if defined(__FLT16_MANT_DIG__)
-WARPLOOM_CLONES void to_f16(_Float16* out, const float* values, int64_t count) {
+#if defined(__aarch64__)
+using Half = __fp16;  // g++ 12 has the other name in C alone there
+#else
+using Half = _Float16;
+#endif
+
+WARPLOOM_CLONES void to_f16(Half* out, const float* values, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
-    out[i] = static_cast<_Float16>(values[i]);
+    out[i] = static_cast<Half>(values[i]);
 }
 #endif
 
@@ -346,7 +352,7 @@ void store_values(Dtype dtype, std::byte* out, const float* values, int64_t coun
     case Dtype::f32: std::memcpy(out, values, as_size(count) * 4); return;
     case Dtype::bf16: to_bf16(reinterpret_cast<uint16_t*>(out), values, count); return;
 #if defined(__FLT16_MANT_DIG__)
-    case Dtype::f16: to_f16(reinterpret_cast<_Float16*>(out), values, count); return;
+    case Dtype::f16: to_f16(reinterpret_cast<Half*>(out), values, count); return;
 #endif
     default:
       for (int64_t i = 0; i < count; ++i)

@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 #include "base/casts.h"
+#include "base/dtype.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+#include "graph/track.h"
 #include "kernels/family.h"
 #include "search/coder/written.h"
 #include "target/capabilities.h"
@@ -24,6 +26,16 @@ double constant_bytes(const graph::Graph& graph, const std::set<std::string>& co
       bytes += as_double(graph::byte_count(tensor));
   return bytes;
 }
+
+// The track by whose fastest unit a region's time is bounded: products of whole numbers may be
+// those of 8 bits, whatever the track is that floats have.
+Track bounding_track(const kernels::Region& region) {
+  const graph::Graph& graph = region.graph;
+  const bool any = std::ranges::any_of(graph.nodes, [&](const graph::Node& node) {
+    return graph::multiplies(class_of(node.op)) && is_integer(graph.tensor(node.inputs[0]).dtype);
+  });
+  return any ? Track::fp8 : region.track;
+}
 }  // namespace
 
 Task make_task(const kernels::Region& region, const target::Capabilities& capabilities,
@@ -31,12 +43,13 @@ Task make_task(const kernels::Region& region, const target::Capabilities& capabi
   const auto work = kernels::work_of(region);
   const double flops = std::min(work.flops, least_flops);
   const double least_bytes = std::max(0.0, work.bytes - constant_bytes(region.graph, constants));
-  const auto bound = verify::bound_of(capabilities, region.track, flops, work.bytes);
+  const Track track = bounding_track(region);
+  const auto bound = verify::bound_of(capabilities, track, flops, work.bytes);
   Task task;
   task.setup.graph = region.graph;
   task.setup.track = region.track;
   task.setup.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
-  task.setup.floor_us = verify::floor_us(capabilities, region.track, flops, least_bytes);
+  task.setup.floor_us = verify::floor_us(capabilities, track, flops, least_bytes);
   task.setup.flops = work.flops > 0 ? work.flops : work.bytes;
   task.setup.seed = seed;
   task.setup.constants = constants;

@@ -221,6 +221,7 @@ TEST_F(Travel, RecordsThatMakeNoSenseAreDamage) {
                                                             {"fields", "text"},
                                                             {"stage", "crowned"},
                                                             {"median_us", -1},
+                                                            {"median_us", 1e16},
                                                             {"median_us", nullptr},
                                                             {"median_us", "10"},
                                                             {"parents", "fake n=1"}};
@@ -230,6 +231,43 @@ TEST_F(Travel, RecordsThatMakeNoSenseAreDamage) {
     write(changed_lines);
     EXPECT_EQ(refusal(), ErrorCode::kArchiveDamaged) << field << " " << value;
   }
+}
+
+TEST_F(Travel, RunsThatMakeNoSenseAreDamage) {
+  const std::vector<std::string> all = lines();
+  const size_t run = all.size() - 2;
+  const std::vector<std::pair<const char*, json>> broken = {
+      {"problem", std::string(32, 'b')}, {"seconds", -1}, {"candidates", -1}};
+  for (const auto& [field, value] : broken) {
+    std::vector<std::string> changed_lines = all;
+    changed_lines[run] = changed(all[run], field, value);
+    write(changed_lines);
+    EXPECT_EQ(refusal(), ErrorCode::kArchiveDamaged) << field << " " << value;
+  }
+}
+
+TEST_F(Travel, AProblemOfNoTrackTargetOrDeviceIsDamage) {
+  const std::vector<std::string> all = lines();
+  for (const char* field : {"track", "target", "device"}) {
+    std::vector<std::string> changed_lines = all;
+    changed_lines[1] = changed(all[1], field, "");
+    write(changed_lines);
+    EXPECT_EQ(refusal(), ErrorCode::kArchiveDamaged) << field;
+  }
+}
+
+// As older programs recorded some: what goes out must come in.
+TEST_F(Travel, ACandidateWithoutATimeStaysAtHome) {
+  Archive archive = searched();
+  Candidate untimed = candidate(4, 40, Stage::screened);
+  untimed.problem = kKey;
+  untimed.median_us.reset();
+  ASSERT_TRUE(archive.record(untimed));
+  ASSERT_TRUE(export_archive(archive, file_, ""));
+  Archive into = other();
+  const auto in = import_archive(into, file_);
+  ASSERT_TRUE(in) << describe(in.error());
+  EXPECT_EQ(in->candidates, 3u);
 }
 
 TEST_F(Travel, AProblemOfNoKeyOrTwiceIsDamage) {

@@ -237,6 +237,12 @@ TEST(Rewrites, ComputeTheSameNumbers) {
     const TensorInfo& was = graph.tensor(graph.outputs[0]);
     const TensorInfo& is = made.tensor(made.outputs[0]);
     EXPECT_EQ(to_text(is), to_text(was));
+    for (const Tensor& tensor : made.tensors) {
+      const bool is_data = tensor.constant && element_count(tensor.shape) > 1;
+      const bool is_weight = is_data && is_float(tensor.dtype);
+      EXPECT_TRUE(!is_weight || graph.tensor_named(tensor.name))
+          << "the model lacks " << tensor.name;
+    }
     const Values want = evaluated(graph);
     const Values have = evaluated(made);
     ASSERT_EQ(want.size(), have.size());

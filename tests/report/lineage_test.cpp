@@ -116,8 +116,8 @@ json in_round(json candidate, int round) {
 
 TEST(Rounds, EachHasItsFastestAndTheBestSoFar) {
   json history;
-  history["candidates"] = {in_round(candidate(1, 100), 0), in_round(candidate(2, 50), 1),
-                           in_round(candidate(3, 40), 1), in_round(candidate(4, 70), 2),
+  history["candidates"] = {in_round(candidate(1, 100), 0), in_round(candidate(2, 40), 1),
+                           in_round(candidate(3, 50), 1), in_round(candidate(4, 70), 2),
                            in_round(candidate(5, 0), 3)};
   const Rounds rounds = rounds_of(history);
   EXPECT_FALSE(rounds.are_candidates);
@@ -127,7 +127,9 @@ TEST(Rounds, EachHasItsFastestAndTheBestSoFar) {
   EXPECT_EQ(rounds.rounds[2].own_us, 70.0);
   EXPECT_EQ(rounds.rounds[2].best_us, 40.0);
   EXPECT_FALSE(rounds.rounds[3].own_us);
-  EXPECT_NE(rounds_picture(history).find("Best by round"), std::string::npos);
+  const std::string picture = rounds_picture(history);
+  EXPECT_NE(picture.find("Best by round"), std::string::npos);
+  EXPECT_NE(picture.find("promoted"), std::string::npos) << "no round's fastest is ringed";
 }
 
 TEST(Rounds, WhereThereAreNoneCandidatesAreCounted) {

@@ -8,9 +8,8 @@
 //   offered    by what they are predicted to take: scale_after_sum y; sum_before y   3.1 µs
 //                                                  as given                          214 µs
 //   search     the first of them gets half of the time, and up to eight tenths where it promises
-//              more. One that cannot be faster than what
-//              was measured by then, by its physical floor, is not searched, and the first has the
-//              rest as well
+//              more; one that cannot be faster than what was measured by then, by its physical
+//              floor, is not searched, and the first has the rest as well
 //   outcome    the fastest; where none is right, the error of what was given
 //
 // Every one that was searched is a candidate of the archive's problem "plans of NAME", with the

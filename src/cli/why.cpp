@@ -262,6 +262,29 @@ Result<NetworkRecord> network_record(Archive& from, const std::vector<archive::P
   return out;
 }
 
+// Of each of a partition's different regions that the archive knows.
+Result<json> region_records(Archive& from, const std::vector<archive::Problem>& problems,
+                            const plan::Partition& partition, const Asked& asked,
+                            const Flags& flags) {
+  json regions = json::array();
+  std::set<std::string> seen;
+  for (const plan::Region& region : partition.regions) {
+    if (region.alias || !seen.insert(region.identity).second) continue;
+    const std::string text = graph::to_text(region.graph);
+    const auto is_same = [&](const archive::Problem& one) {
+      const bool is_track = one.track == name_of(asked.track);
+      const bool is_target = one.target == asked.capabilities.arch;
+      return one.text == text && is_track && is_target && !search::is_of_plans(one);
+    };
+    const auto problem = std::ranges::find_if(problems, is_same);
+    if (problem == problems.end()) continue;
+    const auto space = search::search_space_of({region.graph, asked.track}, asked.capabilities);
+    WARPLOOM_TRY(json row, region_record(from, *problem, flags, space));
+    regions.push_back(std::move(row));
+  }
+  return regions;
+}
+
 Result<Answer> why(const Flags& flags) {
   WARPLOOM_TRY(const graph::Graph given, load_onnx(flags.file, flags.model));
   WARPLOOM_TRY(const Track track, track_for(given, flags.track));
@@ -280,21 +303,7 @@ Result<Answer> why(const Flags& flags) {
   Flags regional = flags;
   regional.schedule = network.schedule;
   WARPLOOM_TRY(const plan::Partition partition, boundaries.under(network.changes));
-  json regions = json::array();
-  std::set<std::string> seen;
-  for (const plan::Region& region : partition.regions) {
-    if (region.alias || !seen.insert(region.identity).second) continue;
-    const std::string text = graph::to_text(region.graph);
-    const auto is_same = [&](const archive::Problem& one) {
-      const bool is_here = one.track == name_of(track) && one.target == capabilities.arch;
-      return one.text == text && is_here && !search::is_of_plans(one);
-    };
-    const auto problem = std::ranges::find_if(problems, is_same);
-    if (problem == problems.end()) continue;
-    const auto space = search::search_space_of({region.graph, track}, capabilities);
-    WARPLOOM_TRY(json row, region_record(from, *problem, regional, space));
-    regions.push_back(std::move(row));
-  }
+  WARPLOOM_TRY(const json regions, region_records(from, problems, partition, asked, regional));
   if (regions.empty()) return fail(unknown_problem(flags.file));
   const json record = {{"file", flags.file},
                        {"plan", plan},

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/rows.h"
 #include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "graph/track.h"
 
 namespace warploom::graph {

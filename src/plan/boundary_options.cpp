@@ -10,7 +10,6 @@
 #include <vector>
 #include "base/casts.h"
 #include "base/error.h"
-#include "base/rows.h"
 #include "graph/graph.h"
 #include "plan/boundaries.h"
 #include "plan/boundary_change.h"

@@ -15,6 +15,7 @@
 #include "graph/rewrite.h"
 #include "graph/track.h"
 #include "kernels/family.h"
+#include "plan/boundary_change.h"
 #include "plan/link.h"
 #include "plan/region.h"
 #include "target/capabilities.h"

@@ -18,6 +18,7 @@
 #include "graph/track.h"
 #include "plan/boundary_change.h"
 #include "runtime/executor.h"
+#include "search/action/boundary_action.h"
 #include "search/boundary_search.h"
 #include "search/options.h"
 #include "search/strategy/strategy.h"

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 #include "base/error.h"
-#include "graph/graph.h"
 #include "plan/boundaries.h"
 #include "plan/boundary_change.h"
 #include "plan/fusion.h"

@@ -1,7 +1,9 @@
 #include "search/choice_search.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,11 +18,13 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/rows.h"
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/rewrite.h"
 #include "graph/track.h"
 #include "plan/fusion.h"
 #include "runtime/executor.h"
+#include "search/action/action.h"
 #include "search/graph_search.h"
 #include "search/optimize.h"
 #include "search/options.h"

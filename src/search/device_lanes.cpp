@@ -1,6 +1,5 @@
 #include "search/device_lanes.h"
 #include <fmt/format.h>
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>

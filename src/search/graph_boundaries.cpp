@@ -24,7 +24,6 @@
 #include "search/costs.h"
 #include "search/graph_search.h"
 #include "search/outcome.h"
-#include "search/requests.h"
 #include "search/search_space.h"
 #include "search/task.h"
 #include "search/tuning_session.h"

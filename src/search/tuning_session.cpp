@@ -29,6 +29,7 @@
 #include "search/coder/coder.h"
 #include "search/coder/written.h"
 #include "search/compile_pool.h"
+#include "search/measurer.h"
 #include "search/options.h"
 #include "search/outcome.h"
 #include "search/policy/policy.h"

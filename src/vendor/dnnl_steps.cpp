@@ -1,5 +1,6 @@
 // Steps as primitives of oneDNN, one function a kind.
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <tuple>

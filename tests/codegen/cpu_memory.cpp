@@ -1,6 +1,7 @@
 // How emitted CPU kernels move memory: which calls a program's copies come to.
 #include <gtest/gtest.h>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include "base/dtype.h"
 #include "codegen/emit.h"

@@ -30,7 +30,6 @@
 #include "graph/track.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
-#include "kernels/space_walk.h"
 #include "kernels/trials.h"
 #include "plan/fusion.h"
 #include "plan/link.h"
@@ -40,7 +39,6 @@
 #include "runtime/emulate.h"
 #include "target/capabilities.h"
 #include "tile/interpret.h"
-#include "verify/tolerance.h"
 
 namespace warploom::fuzz {
 namespace {

@@ -9,7 +9,6 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/rows.h"
 #include "fuzz/graph_case.h"
 #include "fuzz/run_list.h"
 #include "graph/graph.h"

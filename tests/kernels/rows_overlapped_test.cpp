@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 #include "../codegen/cpu_run.h"
@@ -45,6 +46,28 @@ void expect_agreement(const graph::Graph& graph, const std::vector<Bytes>& input
   EXPECT_LT(test::error_of((*want)[0], dtype, output), test::allowed(dtype)) << who;
 }
 
+void expect_compiled_agrees(const graph::Graph& graph, const std::vector<Bytes>& inputs,
+                            const kernels::Family::Programs& made,
+                            const target::Capabilities& machine) {
+  const auto kernel = codegen::emit_cpu(made.programs[0], machine);
+  ASSERT_TRUE(kernel) << describe(kernel.error());
+  CpuLibrary library;
+  library.add(*kernel);
+  ASSERT_TRUE(library.compile());
+  std::vector<Bytes> given = inputs;
+  Bytes compiled = poisoned(graph);
+  std::map<std::string, void*> addresses;
+  for (size_t i = 0; i < given.size(); ++i)
+    addresses[graph.tensor(graph.inputs[i]).name] = given[i].data();
+  std::vector<void*> pointers;
+  for (const Argument& arg : kernel->args) {
+    const auto input = addresses.find(made.buffers[0].at(arg.buffer));
+    pointers.push_back(input == addresses.end() ? compiled.data() : input->second);
+  }
+  library.run(*kernel, pointers);
+  expect_agreement(graph, inputs, compiled, "compiled\n" + kernel->source);
+}
+
 // A region's kernel by tasks of four rows, a row in chunks of 64.
 void expect_overlapped(const graph::Graph& graph, bool overlaps = true) {
   const auto machine = *target::capabilities_of("cpu");
@@ -61,7 +84,6 @@ void expect_overlapped(const graph::Graph& graph, bool overlaps = true) {
   const auto inputs = test::random_inputs(region.graph, 3);
   std::vector<Bytes> given = inputs;
   Bytes interpreted = poisoned(graph);
-  Bytes compiled = poisoned(graph);
   std::map<std::string, std::span<std::byte>> buffers;
   std::map<std::string, Bytes*> sources;
   for (size_t i = 0; i < given.size(); ++i)
@@ -72,18 +94,7 @@ void expect_overlapped(const graph::Graph& graph, bool overlaps = true) {
   ASSERT_TRUE(done) << describe(done.error());
   expect_agreement(graph, inputs, interpreted, "interpreted\n" + text);
 
-  const auto kernel = codegen::emit_cpu(program, machine);
-  ASSERT_TRUE(kernel) << describe(kernel.error());
-  CpuLibrary library;
-  library.add(*kernel);
-  ASSERT_TRUE(library.compile());
-  std::vector<void*> pointers;
-  for (const Argument& arg : kernel->args) {
-    const std::string& buffer = made->buffers[0].at(arg.buffer);
-    pointers.push_back(sources.contains(buffer) ? sources[buffer]->data() : compiled.data());
-  }
-  library.run(*kernel, pointers);
-  expect_agreement(graph, inputs, compiled, "compiled\n" + kernel->source);
+  expect_compiled_agrees(graph, inputs, *made, machine);
 }
 
 graph::Graph softmax_of(const graph::Shape& shape, OpKind kind = OpKind::Softmax) {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,13 +17,10 @@
 #include "../graph/builder.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/random.h"
 #include "codegen/launch_list.h"
 #include "codegen/memory_plan.h"
 #include "graph/builder.h"
 #include "graph/graph.h"
-#include "graph/reference.h"
 #include "graph/track.h"
 #include "kernels/family.h"
 #include "plan/fusion.h"

@@ -121,27 +121,33 @@ inline std::vector<std::vector<double>> evaluated(
   return *graph::evaluate(graph, bytes, 1);
 }
 
-// That regions, one after another, compute what the whole graph does, each from inputs and from
-// what those before it stored.
-inline void expect_computes_the_whole(const graph::Graph& whole, const Partition& parts,
-                                      uint64_t seed) {
-  using graph::TensorId;
+// Of a graph's inputs, by chance, and of its constants.
+inline Named drawn(const graph::Graph& whole, uint64_t seed) {
   Named known;
-  for (const TensorId id : whole.inputs) {
+  for (const graph::TensorId id : whole.inputs) {
     Random random(seed, whole.tensor(id).name);
     auto& values = known[whole.tensor(id).name];
     values.resize(24);
     for (double& value : values)
       value = random.normal();
   }
+  for (const auto& tensor : whole.tensors) {
+    if (!tensor.constant || tensor.dtype != Dtype::f64) continue;
+    auto& values = known[tensor.name];
+    values.resize(tensor.constant->size() / sizeof(double));
+    std::memcpy(values.data(), tensor.constant->data(), tensor.constant->size());
+  }
+  return known;
+}
+
+// That regions, one after another, compute what the whole graph does, each from inputs and from
+// what those before it stored.
+inline void expect_computes_the_whole(const graph::Graph& whole, const Partition& parts,
+                                      uint64_t seed) {
+  using graph::TensorId;
+  Named known = drawn(whole, seed);
   const auto expected =
       evaluated(whole, [&](TensorId id) { return known.at(whole.tensor(id).name); });
-  for (const auto& tensor : whole.tensors)
-    if (tensor.constant && tensor.dtype == Dtype::f64) {
-      auto& values = known[tensor.name];
-      values.resize(tensor.constant->size() / sizeof(double));
-      std::memcpy(values.data(), tensor.constant->data(), tensor.constant->size());
-    }
   for (const Region& region : parts.regions) {
     ASSERT_TRUE(graph::infer(region.graph)) << graph::to_text(region.graph);
     const auto name = [&](TensorId id) { return region.tensors[static_cast<size_t>(id)]; };

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <cstddef>
-#include <functional>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,7 +16,6 @@
 #include "graph/graph.h"
 #include "graph/rewrite.h"
 #include "graph/track.h"
-#include "plan/fusion.h"
 #include "plan/plan.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"

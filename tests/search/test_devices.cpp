@@ -1,11 +1,12 @@
 // Several devices of one machine: candidates go to whichever is free, one at a time each.
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,7 +23,6 @@
 #include "search/candidate.h"
 #include "search/device_lanes.h"
 #include "search/measurer.h"
-#include "search/options.h"
 #include "search/requests.h"
 #include "search/task.h"
 #include "search/tuning_session.h"

@@ -1,5 +1,6 @@
 #include <memory>
 #include <string>
+#include "base/dtype.h"
 #include "base/error.h"
 #include "cases.h"
 #include "codegen/launch_list.h"

@@ -11,8 +11,10 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#include "base/error.h"
 #include "base/random.h"
 #include "gate_images.h"
+#include "verify/image_check.h"
 
 namespace warploom::verify {
 namespace {

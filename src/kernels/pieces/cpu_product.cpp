@@ -10,6 +10,7 @@
 #include "kernels/pieces/epilogue.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
+#include "loopnest/whole_product.h"
 #include "tile/index.h"
 #include "tile/program.h"
 

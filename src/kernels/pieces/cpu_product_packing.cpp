@@ -1,5 +1,6 @@
 // Operands of a product on a CPU packed by programs of their own.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
 #include "loopnest/whole_product.h"
+#include "tile/build.h"
 #include "tile/index.h"
 #include "tile/program.h"
 

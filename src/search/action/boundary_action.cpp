@@ -1,6 +1,7 @@
 #include "search/action/boundary_action.h"
 #include <fmt/format.h>
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>

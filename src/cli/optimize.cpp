@@ -284,6 +284,8 @@ Answer without_bundle(json outcome, const Error& error) {
   return {std::move(record), text, exit_status(error.code)};
 }
 
+constexpr double kLeft = 0.03;  // of the budget, for moving the bundle to its place
+
 // What building a bundle and running its check take, by the slowest kernel's compilation: the
 // kernels once more, the launcher and the check; nvcc reads each for the host as well. A bundle's
 // Makefile knows no precompiled headers: g++ takes three times as long by it.
@@ -291,12 +293,13 @@ double delivery_seconds(const search::Options& options, double compile_seconds) 
   constexpr double kLeastCompile = 0.7;
   constexpr double kLeastOfCpu = 1;
   constexpr double kWithoutHeaders = 3;
-  constexpr double kTexts = 3;
+  constexpr double kOtherTexts = 2;  // the launcher and the check, whatever the kernel is
   constexpr double kTextsOfNvcc = 6;
   const auto capabilities = search::resolve_target(options.target);
   const bool gpu = capabilities && capabilities->gpu;
   if (gpu) return kTextsOfNvcc * std::max(kLeastCompile, compile_seconds);
-  return kTexts * std::max(kLeastOfCpu, kWithoutHeaders * compile_seconds);
+  const double kernel = std::max(kLeastOfCpu, kWithoutHeaders * compile_seconds);
+  return kernel + kOtherTexts * kLeastOfCpu;
 }
 
 Result<Answer> optimize(const Flags& flags, const Session& session) {
@@ -315,16 +318,19 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
     if (session.on_progress) session.on_progress(progress);
   };
   options.begun_seconds = budget.spent();
-  options.delivery_seconds = [&](double slowest) { return delivery_seconds(options, slowest); };
+  const double moving = kLeft * budget.seconds();
+  options.delivery_seconds = [&](double slowest) {
+    return delivery_seconds(options, slowest) + moving;
+  };
   catch_interrupts();
   auto found = search::optimize(graph, options);
   options.on_progress = {};
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
-  constexpr double kLeft = 0.03;  // of the budget, for moving the bundle to its place
-  const search::Budget kept = budget.less(kLeft * budget.seconds());
+  const search::Budget kept = budget.less(moving);
   // What would not end is not begun.
-  const bool is_enough = kept.left() >= outcome.delivery_seconds;
+  constexpr double kNearly = 0.9;  // of what it would take: the search itself ends a little late
+  const bool is_enough = budget.left() >= kNearly * outcome.delivery_seconds;
   announce(session, flags, timeline,
            is_enough ? "building the bundle and running its check" : "writing the bundle");
   const export_::Until until = is_enough ? kept.until() : budget.part(0).until();

@@ -31,6 +31,9 @@ from concurrent.futures import ThreadPoolExecutor
 # Debian's, which has Debian's torch.
 PYTHON = "/usr/bin/python3"
 
+# As many failed tests are run once more, alone.
+MOST_RUN_AGAIN = 3
+
 
 class Progress:
     """Says on standard error what runs, every two seconds, until it is left."""
@@ -100,20 +103,49 @@ def slowest(report, count=10):
     return sorted(times, key=lambda row: -row[1])[:count]
 
 
-def count_of(report):
-    """(passed, failed, skipped) of a JUnit report, what failed printed."""
-    passed = failed = skipped = 0
+def cases_of(report):
+    """{name: (outcome, what it printed)} of a JUnit report; outcomes: passed, failed, skipped."""
+    found = {}
     for case in xml.parse(report).getroot().iter("testcase"):
+        outcome = "skipped"
         if case.get("status") == "run":
-            passed += 1
+            outcome = "passed"
         elif case.find("failure") is not None or case.get("status") == "fail":
-            failed += 1
-            print(f"FAILED {case.get('name')}")
-            for line in (case.findtext("system-out") or "").splitlines()[-40:]:
-                print(f"    {line}")
-        else:
-            skipped += 1
-    return passed, failed, skipped
+            outcome = "failed"
+        found[case.get("name")] = (outcome, case.findtext("system-out") or "")
+    return found
+
+
+def gist(printed, count=6):
+    """The lines of a failed test that say what was expected, or its last ones.
+
+    >>> gist("[ RUN ] A\\nx.cpp:7: Failure\\nExpected: 1\\nWhich is: 2\\n[ FAILED ] A", 3)
+    ['x.cpp:7: Failure', 'Expected: 1', 'Which is: 2']
+    >>> gist("started\\nSegmentation fault", 1)
+    ['Segmentation fault']
+    """
+    lines = printed.splitlines()
+    first = next((i for i, line in enumerate(lines) if line.endswith(": Failure")), None)
+    return lines[-count:] if first is None else lines[first : first + count]
+
+
+def pass_alone(build, failed, found):
+    """Those of the failed tests that pass when nothing else runs.
+
+    Tests run twice as many at once as there are cores. One that a crowded machine fails is named
+    and counted as passed; more than a few are no accident, and are not run again.
+    """
+    if not failed or len(failed) > MOST_RUN_AGAIN:
+        return []
+    report = os.path.join(os.path.abspath(build), "ctest_again.xml")
+    command = ["ctest", "--test-dir", build, "--rerun-failed", "-j", "1", "--output-junit", report]
+    with Progress("failed tests alone"):
+        subprocess.run(command, capture_output=True, check=False, env=found)
+    if not os.path.exists(report):
+        return []
+    again = cases_of(report)
+    os.remove(report)
+    return [name for name in failed if again.get(name, ("failed", ""))[0] == "passed"]
 
 
 def print_samples(found):
@@ -129,7 +161,7 @@ def print_samples(found):
 
 
 def run_ctest(root, build, report, regex, whole):
-    """(passed, failed, skipped) of all ctest tests; `report` is the file that says more."""
+    """((passed, failed, skipped) of all ctest tests, lines on what failed); `report` says more."""
     if os.path.exists(report):
         os.remove(report)
     # Twice the cores: many tests wait for processes, clocks and files.
@@ -156,8 +188,24 @@ def run_ctest(root, build, report, regex, whole):
     print_samples(found)
     if not os.path.exists(report):
         print("ctest found no tests")
-        return 0, 1, 0
-    return count_of(report)
+        return (0, 1, 0), []
+    return count_tests(cases_of(report), build, found)
+
+
+def count_tests(cases, build, found):
+    """(passed, failed, skipped), and the lines that say what failed; prints what they printed."""
+    failed = [name for name, (outcome, _) in cases.items() if outcome == "failed"]
+    alone = pass_alone(build, failed, found)
+    said = []
+    for name in failed:
+        printed = cases[name][1]
+        how = "FAILED AMONG OTHERS, PASSED ALONE" if name in alone else "FAILED"
+        said += [f"{how} {name}", *(f"    {line}" for line in gist(printed))]
+        print(f"{how} {name}")
+        print(*(f"    {line}" for line in printed.splitlines()[-40:]), sep="\n")
+    skipped = sum(outcome == "skipped" for outcome, _ in cases.values())
+    still = len(failed) - len(alone)
+    return (len(cases) - still - skipped, still, skipped), said
 
 
 def run_python(root, build):
@@ -220,8 +268,9 @@ def checks(root, build, whole):
 
 
 def run_checks(root, build, whole, steps):
-    """(passed, failed, skipped) of the checks, a line each; `steps` grows by what each took."""
+    """((passed, failed, skipped) of the checks, lines on what failed); `steps` gets the times."""
     passed = failed = skipped = 0
+    said = []
     for name, command in checks(root, build, whole):
         start = time.time()
         with Progress(name):
@@ -240,7 +289,8 @@ def run_checks(root, build, whole, steps):
             print(f"{name}: FAILED")
             for line in lines[:60]:
                 print(f"    {line}")
-    return passed, failed, skipped
+            said += [f"FAILED {name}", *(f"    {line}" for line in lines[:6])]
+    return (passed, failed, skipped), said
 
 
 def main():
@@ -252,18 +302,23 @@ def main():
     steps = earlier_steps(os.environ.get("WARPLOOM_STEPS", ""))
     report = os.path.join(os.path.abspath(build), "ctest.xml")
     start = time.time()
-    counts = [run_ctest(root, build, report, regex, whole)]
+    tests, said = run_ctest(root, build, report, regex, whole)
+    counts = [tests]
     steps.append(("tests", time.time() - start))
     print("tests: {} passed, {} failed, {} skipped".format(*counts[0]))
+    broken_checks = []
     if not regex:
         start = time.time()
         counts.append(run_python(root, build))
         steps.append(("tests of Python", time.time() - start))
-        counts.append(run_checks(root, build, whole, steps))
+        checked, broken_checks = run_checks(root, build, whole, steps)
+        counts.append(checked)
         sys.stdout.flush()
         subprocess.run([sys.executable, os.path.join(root, "tools", "trend.py"), root], check=False)
     print("What took how long:", *table(steps), sep="\n")
     print("The slowest tests:", *table(slowest(report)), sep="\n")
+    # At the end once more: a log that was cut keeps its end.
+    print(*said, *broken_checks, sep="\n", end="\n" if said or broken_checks else "")
     passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0

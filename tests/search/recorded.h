@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include "../graph/builder.h"
+#include "../support/fixed_cpu.h"
 #include "base/casts.h"
 #include "graph/track.h"
 #include "kernels/family.h"
@@ -15,17 +16,8 @@
 #include "target/capabilities.h"
 
 namespace warploom::search {
-// A CPU that is the same on every machine.
 inline target::Capabilities recorded_target() {
-  target::Capabilities out = *target::capabilities_of("cpu");
-  out.arch = "x86-64-v4";
-  out.num_sms = 2;
-  out.shared_bytes = 1 << 20;
-  out.registers = 32;
-  out.vector_bytes = 64;
-  out.dram_gbs = 20;
-  out.fp32_tflops = 0.2;
-  return out;
+  return test::fixed_cpu();
 }
 
 inline graph::Graph transposed(int64_t rows, int64_t columns) {
@@ -44,7 +36,7 @@ inline double doublings_off(const kernels::KernelConfig& config, const char* fie
 inline RecordedProblem made_up_problem(const std::string& name, Use use, int64_t rows,
                                        int64_t columns) {
   RecordedProblem out{.name = name, .use = use, .graph = transposed(rows, columns)};
-  const SearchSpace space = search_space_of({out.graph, out.track}, recorded_target());
+  const SearchSpace space = search_space_of({out.graph, out.track}, test::fixed_cpu());
   std::set<std::string> seen;
   for (const auto& family : space.families)
     kernels::SpaceWalk(*family).all([&](const kernels::KernelConfig& config) {
@@ -57,7 +49,7 @@ inline RecordedProblem made_up_problem(const std::string& name, Use use, int64_t
 }
 
 inline Outcomes made_up_outcomes() {
-  Outcomes out{.machine = "none", .capabilities = recorded_target()};
+  Outcomes out{.machine = "none", .capabilities = test::fixed_cpu()};
   out.problems.push_back(made_up_problem("small", Use::train, 256, 384));
   out.problems.push_back(made_up_problem("wide", Use::train, 128, 2048));
   out.problems.push_back(made_up_problem("held", Use::hold_out, 512, 640));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 #include "../graph/builder.h"
+#include "../support/fixed_cpu.h"
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/hash.h"
@@ -14,7 +15,6 @@
 #include "search/closed_space.h"
 #include "search/search_space.h"
 #include "search/strategy/curves.h"
-#include "target/capabilities.h"
 
 namespace warploom::search {
 // Of every field a value that is best, drawn by its name; a value that is some doublings away costs
@@ -35,18 +35,18 @@ inline Recording made_up_recording() {
   const auto w = b.input("w", Dtype::f32, {256, 256});
   b.output(b.add(graph::OpKind::MatMul, {x, w}));
   Recording out;
-  out.space = closed_space(search_space_of({*graph::decompose(*b.finish()), Track::fp32},
-                                           *target::capabilities_of("cpu")),
-                           {{"matmul_cpu",
-                             {{"tile_m", {4, 6, 8}},
-                              {"tile_n", {32, 48, 64}},
-                              {"block_k", {64, 128, 256}},
-                              {"step_k", {0, 64}},
-                              {"tasks_m", {1, 2}},
-                              {"tasks_n", {1, 2}},
-                              {"pack_a", {0}},
-                              {"pack_b", {0, 1}}}},
-                            {"direct", {{"tile_x", {16, 32}}, {"tile_y", {1, 4}}}}});
+  out.space = closed_space(
+      search_space_of({*graph::decompose(*b.finish()), Track::fp32}, test::fixed_cpu()),
+      {{"matmul_cpu",
+        {{"tile_m", {4, 6, 8}},
+         {"tile_n", {32, 48, 64}},
+         {"block_k", {64, 128, 256}},
+         {"step_k", {0, 64}},
+         {"tasks_m", {1, 2}},
+         {"tasks_n", {1, 2}},
+         {"pack_a", {0}},
+         {"pack_b", {0, 1}}}},
+       {"direct", {{"tile_x", {16, 32}}, {"tile_y", {1, 4}}}}});
   for (const kernels::FamilyPtr& family : out.space.families)
     kernels::SpaceWalk(*family).all([&](const kernels::KernelConfig& config) {
       out.verdicts[config.text()] = made_up(config);

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 #include "../graph/builder.h"
+#include "../support/fixed_cpu.h"
 #include "../support/paths.h"
 #include "base/dtype.h"
 #include "base/file.h"
@@ -82,7 +83,8 @@ std::vector<Problem> problems() {
 
 // The proposals, one a line; every seventh is refused.
 std::string sequence_of(const Problem& problem, uint64_t seed) {
-  const auto capabilities = *target::capabilities_of(problem.target);
+  const bool is_cpu = problem.target == "cpu";
+  const auto capabilities = is_cpu ? test::fixed_cpu() : *target::capabilities_of(problem.target);
   const SearchSpace space = search_space_of({problem.graph, problem.track}, capabilities);
   const StrategyPtr strategy = strategy_of(space, Strategy::beam, seed);
   std::string lines;

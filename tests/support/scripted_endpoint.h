@@ -119,6 +119,8 @@ class ScriptedEndpoint {
       const int client = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
       if (client < 0) continue;
       answer(client);
+      // Closing is not enough: a process that was forked meanwhile has the connection, too.
+      ::shutdown(client, SHUT_RDWR);
       ::close(client);
     }
   }

@@ -47,7 +47,9 @@ struct Softmax {
         sum += std::exp(double(x[static_cast<size_t>(r * n + i)]));
       for (int i = 0; i < n; ++i) {
         const auto at = static_cast<size_t>(r * n + i);
-        worst = std::max(worst, std::abs(double(y[at]) * sum / std::exp(double(x[at])) - 1));
+        const double off = std::abs(double(y[at]) * sum / std::exp(double(x[at])) - 1);
+        if (std::isnan(off)) return HUGE_VAL;
+        worst = std::max(worst, off);
       }
     }
     return worst;

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "builder.h"
+#include "evaluated.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "graph/track.h"
@@ -24,22 +25,6 @@
 namespace warploom::graph {
 namespace {
 using Integers = std::vector<int64_t>;
-using Values = std::vector<std::vector<double>>;
-
-Values evaluated(const Graph& graph) {
-  std::vector<std::vector<std::byte>> inputs;
-  for (const TensorId id : graph.inputs) {
-    const Tensor& tensor = graph.tensor(id);
-    Random random(1, tensor.name);
-    auto& bytes = inputs.emplace_back(static_cast<size_t>(byte_count(tensor)));
-    for (int64_t i = 0; i < element_count(tensor.shape); ++i)
-      store_from_double(tensor.dtype, bytes.data(), static_cast<size_t>(i), random.normal());
-  }
-  const std::vector<Bytes> views(inputs.begin(), inputs.end());
-  const auto found = evaluate(graph, views, 1);
-  EXPECT_TRUE(found) << describe(found.error());
-  return found.value_or(Values{});
-}
 
 // Every offer of a kind, legal or not.
 std::vector<RewriteOffer> offers_of(const Graph& graph, RewriteKind kind,

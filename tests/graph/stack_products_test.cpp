@@ -11,13 +11,13 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "builder.h"
+#include "evaluated.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 
 namespace warploom::graph {
 namespace {
 using Integers = std::vector<int64_t>;
-using Values = std::vector<std::vector<double>>;
 
 int64_t count(const Graph& graph, OpKind op) {
   return std::ranges::count(graph.nodes, op, &Node::op);
@@ -29,21 +29,6 @@ TensorId weights(Builder& b, const std::string& name, const Shape& shape) {
   for (double& value : values)
     value = random.normal();
   return b.constant(name, Dtype::f64, shape, values);
-}
-
-Values evaluated(const Graph& graph) {
-  std::vector<std::vector<std::byte>> inputs;
-  for (const TensorId id : graph.inputs) {
-    const Tensor& tensor = graph.tensor(id);
-    Random random(1, tensor.name);
-    auto& bytes = inputs.emplace_back(static_cast<size_t>(byte_count(tensor)));
-    for (int64_t i = 0; i < element_count(tensor.shape); ++i)
-      store_from_double(tensor.dtype, bytes.data(), static_cast<size_t>(i), random.normal());
-  }
-  const std::vector<Bytes> views(inputs.begin(), inputs.end());
-  const auto found = evaluate(graph, views, 1);
-  EXPECT_TRUE(found) << describe(found.error());
-  return found.value_or(Values{});
 }
 
 // The same numbers, to rounding.

@@ -33,6 +33,16 @@ inline void sort_by_time(std::vector<Candidate>& candidates) {
                            [](const Candidate& one) { return one.verdict.median_us; });
 }
 
+// A candidate's time on a scale that all share. Finalists are timed in turns with one reference,
+// each at another moment: what slows the machine in that moment slows both, so that their ratio
+// tells more than the time. `reference_us` is the reference's usual time; 0: there is none, and the
+// time is taken as it is.
+inline double comparable_us(const Candidate& one, double reference_us) {
+  const double speedup = one.verdict.speedup.median;
+  const bool is_known = reference_us > 0 && speedup > 0;
+  return is_known ? reference_us / speedup : one.verdict.median_us;
+}
+
 // How much of what its track allows a candidate's error takes, at the worst: 1 is all of it. 0
 // where nothing was compared.
 inline double strain_of(const verify::Verdict& verdict) {

@@ -46,8 +46,8 @@ Status TuningSession::measure_best(const Budget& until, size_t least) {
   // Refused ones go; those measured again come first, since a quick figure does not compare with
   // theirs.
   std::erase_if(candidates_, [](const Candidate& one) { return !one.verdict.accepted; });
-  std::ranges::stable_sort(candidates_, {}, [](const Candidate& one) {
-    return std::pair(!one.finalist, one.verdict.median_us);
+  std::ranges::stable_sort(candidates_, {}, [this](const Candidate& one) {
+    return std::pair(!one.finalist, comparable_us(one, archive_.reference_known_us()));
   });
   return ok();
 }
@@ -127,8 +127,9 @@ Status TuningSession::promote(Candidate& candidate, const Slice& slice) {
 // What was chosen for a plan's sake; else the promoted candidate, or where none was judged whole
 // the fastest that this search judged.
 const Candidate* TuningSession::winner() const {
-  const auto key = [](const Candidate& one) {
-    return std::tuple(!one.promoted, !one.finalist, one.verdict.median_us);
+  const auto key = [this](const Candidate& one) {
+    return std::tuple(!one.promoted, !one.finalist,
+                      comparable_us(one, archive_.reference_known_us()));
   };
   const Candidate* best = nullptr;
   for (const Candidate& one : candidates_) {

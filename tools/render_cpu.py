@@ -9,6 +9,7 @@ from render_tables import number, percent, table
 NAMES = {
     "matmul": "fp32 matmul, squares",
     "skinny": "skinny, odd and batched matmul, GEMV",
+    "half": "bf16 matmul",
     "epilogue": "matmul with bias, activation, residual, norm behind",
     "conv": "convolutions of ResNet-50 and MobileNet",
     "chain": "fused chains",

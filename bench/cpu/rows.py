@@ -1,15 +1,15 @@
 """The rows of bench/results/<cpu>/cpu.json: what is computed, as `warploom new` reads it.
 
 A row's group says what it is held to (bench/goals.json). Inputs called `w`, `v`, `u`, `b`, `g`,
-`d`, `m`, `s` are weights, the same in every call, but in the groups `matmul` and `skinny`, where
-all are inputs of each call. Rows with `few` are those that a machine of many cores measures, at
-most 45.
+`d`, `m`, `s` are weights, the same in every call, but in the groups `matmul`, `skinny` and `half`
+(products of bf16), where all are inputs of each call. Rows with `few` are those that a machine of
+many cores measures, at most 45.
 """
 
 import dataclasses
 import re
 
-GROUPS = ("matmul", "skinny", "epilogue", "conv", "chain", "row")
+GROUPS = ("matmul", "skinny", "half", "epilogue", "conv", "chain", "row")
 WEIGHTS = ("w", "v", "u", "b", "g", "d", "m", "s")
 
 
@@ -24,7 +24,7 @@ class Row:
     times: int = 1  # so many budgets, of what takes seconds in FP64
 
     def constants(self):
-        if self.group in ("matmul", "skinny") or "(" not in self.text:
+        if self.group in ("matmul", "skinny", "half") or "(" not in self.text:
             return []
         named = re.findall(r"\b(\w+)\[", self.text)
         return [name for name in dict.fromkeys(named) if name in WEIGHTS]
@@ -40,6 +40,15 @@ def matmuls():
             few=True,
             times=6 if n > 2048 else 1,
         )
+
+
+HALF = [(512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (128, 4096, 4096)]  # m, n, k
+
+
+def halves():
+    for m, n, k in HALF:
+        text = f"matmul(x[{m},{k}], w[{k},{n}])"
+        yield Row(f"half_bf16_{m}x{n}x{k}", "half", text, 2 * m * n * k, dtype="bf16")
 
 
 SKINNY = [  # m, n, k, few
@@ -247,4 +256,4 @@ def lines():
 
 
 def all_rows():
-    return [*matmuls(), *skinny(), *epilogues(), *convolutions(), *chains(), *lines()]
+    return [*matmuls(), *skinny(), *halves(), *epilogues(), *convolutions(), *chains(), *lines()]

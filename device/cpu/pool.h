@@ -15,6 +15,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -48,6 +50,18 @@ inline void pause() {
 #endif
 }
 
+// Whether this process may use its processor's tiles (AMX): Linux keeps their registers only for
+// who asked. The threads of a process that asked may, those to come as well.
+inline bool allow_tiles() {
+#if defined(__x86_64__) && defined(SYS_arch_prctl)
+  constexpr int kRequest = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int kTileData = 18;
+  return ::syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 // Memory aligned to 4096; from 4 MiB on aligned to 2 MiB and huge pages asked for. Null when there
 // is none.
 inline std::shared_ptr<void> allocate_pages(int64_t bytes) {
@@ -67,6 +81,7 @@ inline std::shared_ptr<void> allocate_pages(int64_t bytes) {
 class Pool {
  public:
   explicit Pool(int threads = 0) {  // 0: one for each allowed core
+    allow_tiles();                  // kernels that use them are made where there are some
     const std::vector<int> cores = allowed_cores();
     if (threads <= 0) threads = static_cast<int>(cores.size());
     const bool pinned = threads <= static_cast<int>(cores.size());

@@ -292,4 +292,5 @@ inline void pack_transposed(float* dst, const From* src, long src_stride, long r
 
 #include "dot.h"
 #include "multiply.h"
+#include "tiles.h"
 #include "windows.h"

@@ -108,7 +108,8 @@ Result<std::string> card_found() {
 std::string rates_text(const target::Measured& measured, bool gpu) {
   std::string text = fmt::format("a copy {}, fp32 {}", rate_text(measured.copy_gbs, "GB/s"),
                                  rate_text(measured.fp32_tflops, "TFLOP/s"));
-  if (gpu) text += ", halves on tensor cores " + rate_text(measured.half_tflops, "TFLOP/s");
+  const char* const units = gpu ? ", halves on tensor cores " : ", bf16 ";
+  if (gpu || measured.half_tflops > 0) text += units + rate_text(measured.half_tflops, "TFLOP/s");
   return text;
 }
 

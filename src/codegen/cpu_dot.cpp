@@ -75,9 +75,25 @@ void CpuEmitter::multiply_pairs(const Mma& mma) {
                        "bf16 or i16 in memory: pairs of rows as neighbours in the second operand, "
                        "rows of contiguous terms in the first",
                        hindered);
-  out_.line("wl::multiply_pairs<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", fresh, acc[0], acc[1],
+  const char* const how = goes_to_tiles(acc, b.dtype, rows.rows) ? "by_tiles" : "pairs";
+  out_.line("wl::multiply_{}<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", how, fresh, acc[0], acc[1],
             strides[0], rows.pitch, layout(mma.acc).panel, name(mma.acc), pointer(mma.a),
             pointer(mma.b), rows.rows);
+}
+
+// More sums than vector registers hold beside a row of the second operand, and no more than tiles
+// do.
+bool CpuEmitter::goes_to_tiles(const std::vector<int64_t>& sums, Dtype dtype, int64_t terms) const {
+  constexpr int64_t kSide = 16;
+  constexpr int64_t kTerms = 32;
+  constexpr int64_t kTiles = 8;
+  const int64_t vectors = ceil_div(sums[1], lanes_);
+  const bool is_held = (sums[0] + 1) * vectors < capabilities_.registers;
+  const int64_t rows = ceil_div(sums[0], kSide);
+  const int64_t columns = ceil_div(sums[1], kSide);
+  const bool fits = rows * columns + rows + columns <= kTiles;
+  const bool is_there = capabilities_.has_bf16_tiles && dtype == Dtype::bf16;
+  return is_there && fits && !is_held && terms % kTerms == 0;
 }
 
 // A buffer into memory whose rows come in pairs.

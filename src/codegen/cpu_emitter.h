@@ -213,6 +213,7 @@ class CpuEmitter : Emitter {
   // cpu_dot.cpp
   int64_t group_of(const Tile& tile) const;
   void multiply_pairs(const Mma& mma);
+  bool goes_to_tiles(const std::vector<int64_t>& sums, Dtype dtype, int64_t terms) const;
   bool store_in_pairs(const Copy& copy);
 
   // cpu_windows.cpp

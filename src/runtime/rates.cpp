@@ -28,7 +28,7 @@ namespace warploom::runtime {
 namespace {
 using Clock = std::chrono::steady_clock;
 
-constexpr int kVersion = 2;          // of the loops: other ones measure anew
+constexpr int kVersion = 3;          // of the loops: other ones measure anew
 constexpr int64_t kOperands = 4096;  // numbers that loops of arithmetic begin with
 constexpr int64_t kMostCopied = 1 << 30;
 constexpr int kGpuThreads = 256;  // a block
@@ -142,6 +142,18 @@ Loop cpu_fma(const Executor& device, int vector_bytes) {
   return {list_of(device, std::move(kernel), kOperands, tasks), amount};
 }
 
+// By tiles where there are some, else by dot products.
+Loop cpu_half(const Executor& device, const target::Capabilities& capabilities) {
+  constexpr double kTiles = 4 * 2.0 * 16 * 16 * 32;  // operations of a turn
+  constexpr double kChains = 12;
+  const double pairs = 2 * 2 * kChains * capabilities.vector_bytes / 4.0;
+  const int64_t tasks = 4 * device.info().num_sms;
+  Kernel kernel = kernel_of("half_rate", cpu_text(1 << 18), tasks, 1);
+  const double amount = (capabilities.has_bf16_tiles ? kTiles : pairs) * kCpuTurns;
+  return {list_of(device, std::move(kernel), kOperands, tasks),
+          amount * static_cast<double>(tasks)};
+}
+
 // Small numbers of either sign.
 std::vector<float> operands(int64_t count) {
   Random random(1, "rates");
@@ -213,6 +225,9 @@ Result<target::Measured> cpu_rates(Executor& device, const target::Capabilities&
   WARPLOOM_TRY(out.copy_gbs, rate_of(device, copy, kGiga, options.seconds));
   const Loop fma = cpu_fma(device, capabilities.vector_bytes);
   WARPLOOM_TRY(out.fp32_tflops, rate_of(device, fma, kTera, options.seconds));
+  if (!capabilities.has_bf16_dot) return out;
+  const Loop half = cpu_half(device, capabilities);
+  WARPLOOM_TRY(out.half_tflops, rate_of(device, half, kTera, options.seconds));
   return out;
 }
 

@@ -159,6 +159,15 @@ bool has_bf16_dot([[maybe_unused]] const InstructionSet& set) {
 #endif
 }
 
+// Of this machine's own set, and where the operating system lets a process use them.
+bool has_bf16_tiles([[maybe_unused]] const InstructionSet& set) {
+#if defined(__x86_64__)
+  return has_bf16_dot(set) && __builtin_cpu_supports("amx-bf16") && wl::allow_tiles();
+#else
+  return false;
+#endif
+}
+
 // A CPU with an instruction set: this machine's cores and caches, also where the set is of another
 // processor, of which nothing is known.
 Capabilities cpu_with(const InstructionSet& set) {
@@ -166,10 +175,12 @@ Capabilities cpu_with(const InstructionSet& set) {
   const bool is_here = set.processor == instruction_set_here().processor;
   const int64_t l2 = is_here ? cache_bytes(_SC_LEVEL2_CACHE_SIZE, 2) : 0;
   const int64_t l3 = is_here ? cache_bytes(_SC_LEVEL3_CACHE_SIZE, 3) : 0;
-  // Bounds no core of today without AMX exceeds: 5 GHz, with dot products of two halves or four
-  // integers; 50 GB/s of memory a core, 800 in all.
+  // Bounds no core of today exceeds: 5 GHz, with dot products of two halves or four integers, or
+  // with tiles, which multiply eight times as many of either; 50 GB/s of memory a core, 800 in all.
   const double flops = 2.0 * set.multiply_adds * set.vector_bytes / 4;  // of a core and cycle
   const double tflops = cores * flops * 5e9 * 1e-12;
+  const bool has_tiles = has_bf16_tiles(set);
+  const double by_tiles = has_tiles ? 8 : 1;
   return {.arch = std::string(set.name),
           .gpu = false,
           .estimated = !is_here,
@@ -177,13 +188,14 @@ Capabilities cpu_with(const InstructionSet& set) {
           .shared_bytes = l2 > 0 ? l2 : 1 << 20,
           .registers = set.registers,
           .has_bf16_dot = has_bf16_dot(set),
+          .has_bf16_tiles = has_tiles,
           .vector_bytes = set.vector_bytes,
           .dram_gbs = std::min(50.0 * cores, 800.0),
           .l2_bytes = l3 > 0 ? l3 : 32 << 20,
           .fp32_tflops = tflops,
           .tf32_tflops = tflops,
-          .half_tflops = 2 * tflops,
-          .int8_tops = 4 * tflops};
+          .half_tflops = 2 * by_tiles * tflops,
+          .int8_tops = 4 * by_tiles * tflops};
 }
 
 // Instructions: the tables of the architectures, each of what it adds to those before.

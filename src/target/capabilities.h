@@ -66,12 +66,13 @@ struct Capabilities {
     return cluster_processors(size) * resident / size;
   }
 
-  bool has_bf16_dot = false;  // a CPU's sums of products of two bf16 at once (AVX-512 BF16)
-  bool has_wgmma = false;     // matrix unit fed from shared memory by four warps
-  bool has_tma = false;       // tile copies by a copy engine
-  bool has_cp_async = false;  // copies to shared memory behind the threads' backs
-  bool has_pdl = false;       // programmatic dependent launch: set up while its predecessor on
-                              // the stream ends
+  bool has_bf16_dot = false;    // a CPU's sums of products of two bf16 at once (AVX-512 BF16)
+  bool has_bf16_tiles = false;  // its tiles of 16 × 16 sums (AMX), which the process may use
+  bool has_wgmma = false;       // matrix unit fed from shared memory by four warps
+  bool has_tma = false;         // tile copies by a copy engine
+  bool has_cp_async = false;    // copies to shared memory behind the threads' backs
+  bool has_pdl = false;         // programmatic dependent launch: set up while its predecessor on
+                                // the stream ends
   int vector_bytes = 16;  // widest register the CPU computes with; widest global access on the GPU
 
   int lanes() const { return std::max(4, vector_bytes / 4); }  // floats of a vector on the CPU

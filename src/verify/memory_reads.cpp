@@ -32,7 +32,14 @@ size_t part_of_state(unsigned int number) {
   return offset;
 }
 
-enum Part : unsigned int { kYmm = 2, kMasks = 5, kZmm = 6, kHighZmm = 7 };
+enum Part : unsigned int { kYmm = 2, kMasks = 5, kZmm = 6, kHighZmm = 7, kTileSizes = 17 };
+
+// What LDTILECFG said of a tile.
+struct TileSize {
+  uint8_t first_row = 0;
+  uint8_t rows = 0;
+  uint16_t row_bytes = 0;
+};
 
 // Registers of vectors and masks, as one state has them.
 class Vectors {
@@ -57,6 +64,17 @@ class Vectors {
     copy(kXmm, n * 16, out.data(), 16);
     copy(part_of_state(kYmm), n * 16, out.data() + 16, 16);
     copy(part_of_state(kZmm), n * 32, out.data() + 32, 32);
+    return out;
+  }
+
+  TileSize tile(int number) const {
+    constexpr size_t kRowBytes = 16;
+    constexpr size_t kRows = 48;
+    const auto n = as_size(number);
+    TileSize out;
+    copy(part_of_state(kTileSizes), 1, &out.first_row, 1);
+    copy(part_of_state(kTileSizes), kRowBytes + 2 * n, &out.row_bytes, 2);
+    copy(part_of_state(kTileSizes), kRows + n, &out.rows, 1);
     return out;
   }
 
@@ -186,6 +204,22 @@ void add_gathered(const WholeInstruction& one, const ZydisDecodedOperand& operan
   }
 }
 
+bool loads_a_tile(ZydisMnemonic mnemonic) {
+  return mnemonic == ZYDIS_MNEMONIC_TILELOADD || mnemonic == ZYDIS_MNEMONIC_TILELOADDT1;
+}
+
+// Row by row: the index register says how far apart they are. `second`: the address with what the
+// index adds, which is the second row's.
+void add_rows_of_tile(const WholeInstruction& one, const ZydisDecodedOperand& operand,
+                      uint64_t second, const ThreadState& state, std::vector<MemoryRead>& out) {
+  const auto& place = operand.mem;
+  const uint64_t apart = value_of(place.index, state.registers, 0) * place.scale;
+  const TileSize size =
+      Vectors(state.vectors()).tile(one.operands()[0].reg.value - ZYDIS_REGISTER_TMM0);
+  for (uint64_t row = size.first_row; row < size.rows; ++row)
+    out.push_back({second + (row - 1) * apart, size.row_bytes, true});
+}
+
 // Of a string instruction that repeats all of its elements.
 MemoryRead of_string(const WholeInstruction& one, MemoryRead first, const user_regs_struct& all) {
   constexpr ZydisInstructionAttributes kRepeats =
@@ -264,6 +298,10 @@ std::vector<MemoryRead> memory_reads(const WholeInstruction& one, const ThreadSt
     const uint64_t at = address_of(one, operand, registers);
     if (operand.mem.type == ZYDIS_MEMOP_TYPE_VSIB) {
       add_gathered(one, operand, at, Vectors(state.vectors()), all);
+      continue;
+    }
+    if (loads_a_tile(one.head.mnemonic)) {
+      add_rows_of_tile(one, operand, at, state, all);
       continue;
     }
     const bool repeated = one.head.avx.broadcast.mode != ZYDIS_BROADCAST_MODE_INVALID;

@@ -6,9 +6,9 @@
 //   for (const MemoryRead& read : memory_reads(one, state))  // {rsi + 4 * rcx, 32, true}
 //     …
 //
-// Lanes that a mask leaves out are not read, and those of a gather are told one by one. Prefetches
-// and the addresses of lea read nothing. Of AMX's tiles the first row is told alone. Source: Intel
-// SDM, volumes 1 (13.4: XSAVE) and 2. Within the room only.
+// Lanes that a mask leaves out are not read, and those of a gather are told one by one, as are the
+// rows of one of AMX's tiles. Prefetches and the addresses of lea read nothing. Source: Intel SDM,
+// volumes 1 (13.4: XSAVE) and 2 (TILELOADD, LDTILECFG). Within the room only.
 #pragma once
 #include <sys/user.h>
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "verify/setup.h"
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -82,16 +83,28 @@ struct Rate {
   double measured = 0;
 };
 
-// Of the fastest unit that a track may use. `narrow`: tensor cores' sums may be in fp16.
-Rate rate_of(const target::Capabilities& capabilities, Track track, bool narrow = false) {
+// Which rate is asked for: what kernels reach that are known; or what nobody exceeds, whoever wrote
+// the kernel.
+enum class RateFor : uint8_t { bound, floor };
+
+// What tensor cores, or a CPU's tiles, leave of their rate for products of fp32 that are made of
+// such of 16 bits: three of fp16, whose sums may be in fp16 as well; six of bf16, which nobody is
+// known to do on a CPU.
+double split_rate(const target::Capabilities& capabilities, RateFor what) {
+  if (capabilities.gpu) return capabilities.half_tflops / 3;
+  return what == RateFor::floor ? capabilities.half_tflops / 6 : 0;
+}
+
+// Of the fastest unit that a track may use.
+Rate rate_of(const target::Capabilities& capabilities, Track track, RateFor what) {
   const target::Measured& measured = capabilities.measured;
   // What was measured on halves holds for other types of operands in the same proportion.
   const double half = capabilities.half_tflops;
   const double share = half > 0 ? measured.half_tflops / half : 0;
-  const double times = narrow ? capabilities.narrow_sums : 1;
+  const double times = what == RateFor::floor ? capabilities.narrow_sums : 1;
   double tensor = 0;
   switch (track) {
-    case Track::fp32: tensor = half / 3; break;  // three products of halves
+    case Track::fp32: tensor = split_rate(capabilities, what); break;
     case Track::tf32: tensor = capabilities.tf32_tflops; break;
     case Track::fp8:
       tensor = std::max({half, capabilities.fp8_tflops, capabilities.int8_tops});
@@ -123,12 +136,12 @@ Result<Setup> setup_from_json(const json& text) {
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
   const auto cached = static_cast<double>(capabilities.l2_bytes);
   const double moved = std::max(0.0, bytes - cached);
-  const double rate = rate_of(capabilities, track, true).stated;
+  const double rate = rate_of(capabilities, track, RateFor::floor).stated;
   return std::max(time_of(moved, capabilities.dram_gbs * 1e3), time_of(flops, rate * 1e6));
 }
 
 Bound bound_of(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
-  const Rate rate = rate_of(capabilities, track);
+  const Rate rate = rate_of(capabilities, track, RateFor::bound);
   const double memory = time_of(bytes, capabilities.dram_gbs * 1e3);
   const double arithmetic = time_of(flops, rate.stated * 1e6);
   if (memory <= 0 && arithmetic <= 0) return {};

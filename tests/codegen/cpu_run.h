@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "codegen/launch_list.h"
+#include "cpu/pool.h"
 #include "support/paths.h"
 
 namespace warploom {
@@ -37,6 +38,7 @@ class CpuLibrary {
       ADD_FAILURE() << (result ? result->err.substr(0, 3000) : result.error().message);
       return false;
     }
+    wl::allow_tiles();
     library_ = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
     return library_ != nullptr;
   }

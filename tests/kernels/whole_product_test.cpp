@@ -19,8 +19,8 @@
 #include "base/error.h"
 #include "base/integers.h"
 #include "base/random.h"
-#include "codegen/emit.h"
 #include "codegen/launch_list.h"
+#include "cpu_trial.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "graph/track.h"
@@ -28,9 +28,7 @@
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "target/capabilities.h"
-#include "tile/interpret.h"
 #include "tile/program.h"
-#include "tile/verify.h"
 #include "trials.h"
 
 namespace warploom::kernels {
@@ -95,86 +93,48 @@ graph::Graph quantized(int64_t m, int64_t n, int64_t k) {
   return *graph::decompose(*b.finish());
 }
 
-struct Trial {
-  Region region;
-  KernelConfig config;
-  Family::Programs made;
-  std::vector<Kernel> kernels;
-  std::map<std::string, Bytes> buffers;
-
-  Trial(graph::Graph graph, const KernelConfig& chosen, const target::Capabilities& capabilities,
+class Trial {
+ public:
+  Trial(graph::Graph graph, const KernelConfig& config, const target::Capabilities& capabilities,
         int number)
-      : region(std::move(graph), Track::fp32), config(chosen) {
-    made = *family_for(region, "matmul_cpu", capabilities)->programs(config);
-    for (tile::Program& program : made.programs) {
-      program.name += "_" + std::to_string(number);
-      const auto valid = tile::verify(program);
-      EXPECT_TRUE(valid) << config.text() << (valid ? "" : describe(valid.error()));
-      const auto kernel = codegen::emit_cpu(program, capabilities);
-      EXPECT_TRUE(kernel) << config.text() << (kernel ? "" : describe(kernel.error()));
-      if (kernel) kernels.push_back(*kernel);
-    }
-    Random random(as_size(number) + 1, "whole");
-    for (const auto id : region.graph.inputs) {
-      const auto& tensor = region.graph.tensor(id);
-      const int64_t least = is_signed(tensor.dtype) ? -128 : 0;
-      Bytes& own = buffers[tensor.name];
-      own.resize(as_size(graph::byte_count(tensor)));
-      for (int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
-        store_from_double(tensor.dtype, own.data(), as_size(i),
-                          as_double(least + as_int64(random.below(256))));
-    }
-  }
+      : random_(as_size(number) + 1, "whole"),
+        trial_(std::move(graph), config, capabilities, number, Track::fp32,
+               [this](const graph::Tensor& tensor) {
+                 const int64_t least = is_signed(tensor.dtype) ? -128 : 0;
+                 return as_double(least + as_int64(random_.below(256)));
+               }) {}
 
-  const graph::Tensor& output() const { return region.graph.tensor(region.graph.outputs[0]); }
+  const std::vector<Kernel>& kernels() const { return trial_.kernels; }
 
-  void poison() {
-    buffers[output().name].assign(as_size(graph::byte_count(output())), std::byte{0xff});
-    for (const BufferSpec& each : made.workspaces)
-      buffers[each.name].assign(as_size(bytes_of(each.dtype, graph::element_count(each.shape))),
-                                std::byte{0xff});
-  }
+  const graph::Tensor& output() const { return trial_.output(); }
 
   void run(CpuLibrary& library) {
-    poison();
-    for (const Kernel& kernel : kernels) {
-      std::vector<void*> pointers;
-      const auto& names = made.buffers[as_size(&kernel - kernels.data())];
-      for (const auto& arg : kernel.args)
-        pointers.push_back(buffers.at(names.at(arg.buffer)).data());
-      library.run(kernel, pointers);
-    }
+    trial_.call(library);
     compare("the kernel");
   }
 
   void interpret() {
-    poison();
-    for (size_t i = 0; i < made.programs.size(); ++i) {
-      tile::Buffers given;
-      for (const auto& [name, buffer] : made.buffers[i])
-        given[name] = buffers.at(buffer);
-      const auto status = tile::interpret(made.programs[i], given);
-      ASSERT_TRUE(status) << config.text() << describe(status.error());
-    }
+    trial_.interpret();
     compare("the interpreter");
   }
 
+ private:
   // Of floats that are rounded, one step at most.
   void compare(const std::string& who) {
-    std::vector<graph::Bytes> views;
-    for (const auto id : region.graph.inputs)
-      views.emplace_back(buffers.at(region.graph.tensor(id).name));
-    const auto want = graph::evaluate_exactly(region.graph, views, 1);
+    const auto want = graph::evaluate_exactly(trial_.region.graph, trial_.inputs(), 1);
     ASSERT_TRUE(want) << describe(want.error());
     const auto& numbers = (*want)[0].integers;
     const int64_t allowed = output().dtype == Dtype::i32 ? 0 : 1;
     for (int64_t i = 0; i < std::ssize(numbers); ++i) {
-      const int64_t found = load_integer(output().dtype, buffers.at(output().name).data(), i);
+      const int64_t found = load_integer(output().dtype, trial_.result().data(), i);
       ASSERT_LE(std::abs(found - numbers[as_size(i)]), allowed)
-          << "element " << i << " of " << who << ", " << config.text() << "\n"
-          << to_text(region.graph);
+          << "element " << i << " of " << who << ", " << trial_.config.text() << "\n"
+          << to_text(trial_.region.graph);
     }
   }
+
+  Random random_;
+  test::CpuTrial trial_;
 };
 
 std::vector<Form> forms() {
@@ -206,7 +166,7 @@ void agree(int vector_bytes, const std::vector<std::string>& flags) {
       ASSERT_TRUE(config) << to_text(graph);
       const int number = as_int(trials.size());
       trials.push_back(std::make_unique<Trial>(graph, *config, capabilities, number));
-      for (const Kernel& kernel : trials.back()->kernels)
+      for (const Kernel& kernel : trials.back()->kernels())
         library.add(kernel);
     }
   }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "runtime/compilers.h"
+#include "target/capabilities.h"
 #include "verify/cell.h"
 #include "verify/shared_memory.h"
 
@@ -63,8 +64,17 @@ TEST(ReadWatch, AVectorMayBeginWithinABufferAndEndBehindIt) {
             "nothing");
 }
 
-#if defined(__AVX__)
+// Whether compiled kernels may have such instructions.
+bool has_masks() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx") != 0;
+#else
+  return false;
+#endif
+}
+
 TEST(ReadWatch, LanesThatAMaskLeavesOutAreNotRead) {
+  if (!has_masks()) GTEST_SKIP() << "this processor masks no lanes";
   const std::string body =
       "alignas(32) static const int lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};\n"
       "const __m256i mask = _mm256_loadu_si256((const __m256i*)(lanes + 8 - MANY));\n"
@@ -77,7 +87,22 @@ TEST(ReadWatch, LanesThatAMaskLeavesOutAreNotRead) {
   EXPECT_EQ(seen_of(with("3", "1021")).read, "nothing");
   EXPECT_EQ(seen_of(with("3", "1028")).read, "12 bytes, 16 behind x");
 }
-#endif
+
+// Of a tile of three rows of 64 bytes, so far apart, from x on.
+TEST(ReadWatch, EveryRowOfATileIsLookedAt) {
+  if (!target::capabilities_of("cpu")->has_bf16_tiles) GTEST_SKIP() << "no tiles here";
+  const auto rows_apart = [](const std::string& bytes) {
+    return seen_of(
+               "alignas(64) unsigned char sizes[64] = {1};\n"
+               "sizes[16] = 64;\nsizes[48] = 3;\n"
+               "_tile_loadconfig(sizes);\n_tile_loadd(0, x, " +
+               bytes + ");\n_tile_stored(0, x, 64);\n_tile_release();")
+        .read;
+  };
+  EXPECT_EQ(rows_apart("2000"), "nothing");
+  EXPECT_EQ(rows_apart("2080"), "64 bytes, 64 behind x");
+  EXPECT_EQ(rows_apart("-64"), "64 bytes, 64 in front of x");
+}
 
 class ReadsOf : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 

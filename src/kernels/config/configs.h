@@ -37,10 +37,10 @@ enum class PackedBy : uint8_t { nobody, task, program };
 inline constexpr std::string_view kPackers[] = {"nobody", "task", "program"};
 template <> inline constexpr Words kWords<PackedBy> = kPackers;
 
-// What a CPU's main loop multiplies with: one fused multiply-add an element; or dot products of
-// neighbours along k, of two 16-bit floats at once.
-enum class CpuInstruction : uint8_t { fma, dot };
-inline constexpr std::string_view kCpuInstructions[] = {"fma", "dot"};
+// What a CPU's main loop multiplies with: one fused multiply-add an element; dot products of
+// neighbours along k, of two 16-bit floats at once; or tiles of 16 rows and 16 columns of sums.
+enum class CpuInstruction : uint8_t { fma, dot, tile };
+inline constexpr std::string_view kCpuInstructions[] = {"fma", "dot", "tile"};
 template <> inline constexpr Words kWords<CpuInstruction> = kCpuInstructions;
 
 #define CONFIG_NAME MatmulWgmmaConfig

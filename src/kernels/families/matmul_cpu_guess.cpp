@@ -88,10 +88,12 @@ class Guess {
     const auto depth = as_double(depth_);
     const int64_t vectors = ceil_div(s.tile_n, lanes_);
     const auto in_tile = as_double(s.tile_m * vectors);
-    const double terms = s.instruction == CpuInstruction::dot ? 2 : 1;  // of a step
+    const auto terms = as_double(terms_of_step(s.instruction));
     double tile = depth / terms * cycles_of_tile(s);
     if (s.step_k > 0) tile += depth / as_double(s.step_k) * in_tile * 1.5;
-    tile += as_double(blocks) * (in_tile * (blocks > 1 ? 3 : 1) + 30) + in_tile * 2;
+    // Tiles go through memory to be added: what was stored a moment ago is loaded again.
+    const double added = s.instruction == CpuInstruction::tile ? 16 : 3;
+    tile += as_double(blocks) * (in_tile * (blocks > 1 ? added : 1) + 30) + in_tile * 2;
     double column = as_double(rows.per_task) * tile;
     if (s.pack_b == PackedBy::task)
       column += depth * as_double(s.tile_n) * cycles_to_pack(c_.access_b());
@@ -102,6 +104,7 @@ class Guess {
   // A term of a register tile, with what reading operands across pages costs.
   double cycles_of_tile(const MatmulCpuConfig& s) const {
     constexpr int64_t kPage = 1024;  // elements
+    if (s.instruction == CpuInstruction::tile) return cycles_by_tiles(s);
     const int64_t vectors = ceil_div(s.tile_n, lanes_);
     double cycles = cycles_a_step(s.tile_m, std::min(vectors, kMostVectors));
     if (vectors > kMostVectors) cycles *= as_double(vectors) / as_double(kMostVectors);
@@ -114,6 +117,19 @@ class Guess {
     const bool folds = a.stride(c_.row) % kPage == 0 && s.tile_m > 8;
     const bool across = a.stride(c_.k[0]) > kNear;
     return cycles * (folds || across ? 1.2 : 1);
+  }
+
+  // A product of two tiles takes 16 cycles; one that is read comes from beyond the nearest cache,
+  // but for those of B where a block of them stays there.
+  double cycles_by_tiles(const MatmulCpuConfig& s) const {
+    constexpr double kProduct = 16;
+    constexpr double kFromAfar = 32;
+    constexpr double kFromNearby = 8;
+    constexpr int64_t kNearest = 12 << 10;  // elements, half of the nearest cache
+    const TilesOfProduct tiles(s.tile_m, s.tile_n);
+    const double of_b = s.tile_n * s.block_k > kNearest ? kFromAfar : kFromNearby;
+    const double reads = kFromAfar * as_double(tiles.rows) + of_b * as_double(tiles.columns);
+    return std::max(kProduct * as_double(tiles.sums()), reads) + kFromNearby;
   }
 
   // What it costs that A comes from afar: its rows of a tile from beyond the nearest cache, where

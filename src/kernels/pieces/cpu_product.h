@@ -21,7 +21,8 @@
 // Dot products (`instruction`) take pairs of terms: rows of A whose terms are neighbours, and of B
 // [panel, k / 2, 2, tile_n], where the two rows of a pair are neighbours, element by element. Both
 // are bf16; or whole numbers of 16 bits, which numbers of 8 bits are less their zero points. Of an
-// odd number of terms A is packed as well, and the last pair of both has a zero.
+// odd number of terms A is packed as well, and the last pair of both has a zero. Tiles take the
+// same, 32 terms at a time: where their number is no multiple of that, zeros fill up both.
 #pragma once
 #include <optional>
 #include <string>
@@ -53,6 +54,33 @@ struct TileLine {
   Index origin(const Index& number) const;
 };
 
+// Terms of a sum that an instruction takes at once.
+constexpr int64_t terms_of_step(CpuInstruction instruction) {
+  switch (instruction) {
+    case CpuInstruction::fma: return 1;
+    case CpuInstruction::dot: return 2;
+    case CpuInstruction::tile: return 32;
+  }
+  return 1;
+}
+
+// How a product of so many rows and columns takes the processor's tiles: sums of 16 rows and 16
+// columns each, and of each row and column of those one tile of an operand.
+struct TilesOfProduct {
+  static constexpr int64_t kSide = 16;
+  static constexpr int64_t kMost = 8;  // that there are
+
+  int64_t rows = 1;
+  int64_t columns = 1;
+
+  TilesOfProduct(int64_t of_rows, int64_t of_columns)
+      : rows(ceil_div(of_rows, kSide)), columns(ceil_div(of_columns, kSide)) {}
+
+  int64_t sums() const { return rows * columns; }
+
+  bool fit() const { return sums() + rows + columns <= kMost; }
+};
+
 class CpuProduct {
  public:
   // The contraction and the zero points outlive it. `lanes`: floats of a vector. `zero_points`: of
@@ -81,15 +109,15 @@ class CpuProduct {
     std::vector<size_t> outer;
   };
 
-  bool takes_pairs() const { return s_.instruction == CpuInstruction::dot; }
+  bool takes_pairs() const { return s_.instruction != CpuInstruction::fma; }
 
-  // Terms; of pairs with the zero that makes the last one whole.
-  int64_t depth_of_sum() const { return round_up(c_.nest.axes[k_], takes_pairs() ? 2 : 1); }
+  // Terms; with the zeros that make the last step of an instruction whole.
+  int64_t depth_of_sum() const { return round_up(c_.nest.axes[k_], terms_of_step(s_.instruction)); }
 
   // A block of k.
   int64_t depth_of_block() const {
     const int64_t depth = depth_of_sum();
-    return round_up(ceil_div(depth, ceil_div(depth, s_.block_k)), takes_pairs() ? 2 : 1);
+    return round_up(ceil_div(depth, ceil_div(depth, s_.block_k)), terms_of_step(s_.instruction));
   }
 
   Dtype packed_type() const {

@@ -264,6 +264,7 @@ Status TuningSession::search(const Slice& slice) {
     const bool is_writing = writer_ && writer_->has_more();
     if (measurer_.pending() == 0 && !is_writing) break;
     verify::Request request = quick_request(options_.budget_seconds, known_us());
+    request.best_us = best_us_;
     request.until = slice.hard.until();
     Result<std::optional<Candidate>> judged = measurer_.take(milliseconds(100), request);
     if (!judged) done = fail(judged.error());

@@ -294,8 +294,8 @@ int Evaluator::process() const {
 }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, series, beside_reference,
-                                   warm_up, reference_known_us, min_samples, max_samples, timing_ms,
-                                   candidate_limit_ms, own_limit_ms, exact)
+                                   warm_up, best_us, reference_known_us, min_samples, max_samples,
+                                   timing_ms, candidate_limit_ms, own_limit_ms, exact)
 
 json to_json(const Request& request) {
   json out = request;

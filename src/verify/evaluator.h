@@ -136,8 +136,11 @@ struct Request {
   // On a CPU: foreign text is timed in a series as well, once strict calls found nothing that it
   // keeps; the strict time stands beside it.
   bool series = false;
-  bool beside_reference = true;   // the vendor's kernel takes turns with it
-  bool warm_up = false;           // on a GPU, before it is timed (common/warm_up.h)
+  bool beside_reference = true;  // the vendor's kernel takes turns with it
+  bool warm_up = false;          // on a GPU, before it is timed (common/warm_up.h)
+  // The fastest that the same search has found: a candidate whose first call takes many times as
+  // long is judged no further (candidate-slow). 0: none is found, or it does not matter.
+  double best_us = 0;
   double reference_known_us = 0;  // its best median on this machine so far; 0: none is known
   int min_samples = 5;
   int max_samples = 40;

@@ -307,7 +307,9 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     const double share = std::max(50.0, left / families_left);
     const double for_set = ms_for_set(request, {i == 0, share, left});
     WARPLOOM_TRY(const Set set, set_of(families[i], for_set));
+    const double before_ms = calls_ms_;
     WARPLOOM_TRY(Evidence evidence, check_family(candidate, set, request, 0.6 * share));
+    if (i == 0) WARPLOOM_CHECK(check_speed(request, calls_ms_ - before_ms));
     dearest = std::max(dearest, ms_since(start) - begun - std::max(0.0, share));
     verdict.error = std::max(verdict.error, evidence.error);
     verdict.max_error = std::max(verdict.max_error, evidence.max_error);
@@ -319,6 +321,20 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
   WARPLOOM_CHECK(look_at_reads(candidate, request, verdict));
   WARPLOOM_CHECK(check_again(candidate, request, verdict.whole_calls > 0, verdict));
   return time_candidate(candidate, request, verdict);
+}
+
+// What takes so much longer than the fastest so far is worth no more of the search's time: half a
+// dozen calls more would follow.
+Status Judge::check_speed(const Request& request, double first_call_ms) const {
+  constexpr double kTimesSlower = 20;
+  constexpr double kWorthMs = 50;
+  const double most_ms = std::max(kWorthMs, kTimesSlower * request.best_us / 1e3);
+  if (request.best_us <= 0 || first_call_ms <= most_ms) return ok();
+  Error error{ErrorCode::kCandidateSlow, "a candidate is far slower than one that is known"};
+  error.expected = fmt::format("a first call within {:.0f} ms", most_ms);
+  error.found = fmt::format("{:.0f} ms", first_call_ms);
+  error.remedy = "nothing: the search goes on with others";
+  return fail(error);
 }
 
 Verdict Judge::judge(const Request& request) {

@@ -22,6 +22,7 @@
 #include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph/track.h"
+#include "search/candidate.h"
 #include "search/optimize.h"
 #include "search/options.h"
 #include "search/search_space.h"
@@ -312,6 +313,22 @@ TEST_F(TuningSessionTest, AFullDiskIsSaidWithTheBestSoFarAndTheSearchGoesOnOnceT
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->candidates, 3);
   EXPECT_EQ(recorded().size(), kept.size() + 3);
+}
+
+// Of which the machine's moment, and so the reference beside it, says more than the time alone.
+TEST(ComparableTime, OfFinalistsIsByTheReferenceThatTookTurnsWithThem) {
+  const auto finalist = [](double us, double speedup) {
+    Candidate out;
+    out.verdict.median_us = us;
+    out.verdict.speedup.median = speedup;
+    return out;
+  };
+  const Candidate disturbed = finalist(150, 1.2);
+  const Candidate quiet = finalist(110, 1.0);
+  EXPECT_LT(comparable_us(disturbed, 120), comparable_us(quiet, 120));
+  EXPECT_EQ(comparable_us(quiet, 120), 120);
+  EXPECT_EQ(comparable_us(disturbed, 0), 150);
+  EXPECT_EQ(comparable_us(finalist(90, 0), 120), 90);
 }
 
 TEST(DefaultTrack, GoesByTheWidestInput) {

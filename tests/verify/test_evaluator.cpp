@@ -199,6 +199,19 @@ TEST_F(EvaluatorTest, AHangIsKilledInTime) {
   expect_still_working();
 }
 
+TEST_F(EvaluatorTest, FarSlowerThanTheBestSoFarIsJudgedNoFurther) {
+  expect_still_working();
+  Request slow = request("crawl");
+  slow.candidate_limit_ms = 60'000;
+  const auto alone = evaluator_->judge(slow);
+  ASSERT_TRUE(alone) << describe(alone.error());
+  EXPECT_TRUE(alone->accepted);
+  slow.best_us = 5;
+  const auto beside = evaluator_->judge(slow);
+  ASSERT_TRUE(beside) << describe(beside.error());
+  EXPECT_EQ(beside->error_found.code, ErrorCode::kCandidateSlow);
+}
+
 TEST_F(EvaluatorTest, WhatAKernelMayNotAskForIsRefusedBeforeItRuns) {
   expect_still_working();
   const int process = evaluator_->process();

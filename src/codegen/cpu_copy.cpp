@@ -239,9 +239,9 @@ bool CpuEmitter::copied_transposed(const Statement& first, const Statement& seco
   out_.line("// {}", print(program_, first));
   out_.line("// {}", print(program_, second));
   streams_ |= kept->streaming;
-  out_.line("wl::copy_transposed<{}, {}, {}, {}>({}, {}, {}, {});", from.col.extent,
-            from.row.extent, kept->streaming, load->streaming ? 2 : 1, pointer(kept->dst),
-            to.row.stride, pointer(load->src), from.col.stride);
+  out_.line("wl::copy_transposed<{}, {}, {}{}>({}, {}, {}, {});", from.col.extent, from.row.extent,
+            kept->streaming, load->streaming ? ", 2" : "", pointer(kept->dst), to.row.stride,
+            pointer(load->src), from.col.stride);
   return true;
 }
 

@@ -266,8 +266,7 @@ class CpuEmitter : Emitter {
   CpuLayouts layouts_;
   IndexRanges ranges_ = IndexRanges(program_);
   std::map<StatementId, Wanted> wanted_ = wanted_behind(program_);
-  std::map<StatementId, int64_t> next_turns_ =
-      next_turns_of(program_, capabilities_.shared_bytes);
+  std::map<StatementId, int64_t> next_turns_ = next_turns_of(program_, capabilities_.shared_bytes);
   mutable std::vector<bool> named_ = std::vector<bool>(
       program_.tensors.size());  // those that the text mentions: the others need no array
 

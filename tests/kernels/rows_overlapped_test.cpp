@@ -1,5 +1,5 @@
-// On a CPU a row is read, or asked for, while the one before it is written: whatever the rows are, interpreted and
-// compiled, against FP64.
+// On a CPU a row is read, or asked for, while the one before it is written: whatever the rows are,
+// interpreted and compiled, against FP64.
 #include <gtest/gtest.h>
 #include <cstddef>
 #include <cstdint>

@@ -90,20 +90,24 @@ WL_INLINE void stream_run(float* dst, const float* src, long count) {
   store_first(dst + i, load_some(src + i, 0, rest, 0), rest);
 }
 
-// Asks for Cols elements.
-template <long Cols, class T> WL_INLINE void fetch(const T* p) {
+// Asks for Cols elements, into the first or the second cache.
+template <long Cols, int Level = 1, class T> WL_INLINE void fetch(const T* p) {
+  constexpr int locality = Level == 1 ? 3 : 2;
   const char* const line = reinterpret_cast<const char*>(p);
   for (long i = 0; i < Cols * static_cast<long>(sizeof(T)); i += 64)
-    __builtin_prefetch(line + i);
+    __builtin_prefetch(line + i, 0, locality);
 }
 
 // Asks for Cols elements ahead of a walk through memory, on or back: the processor's own
 // prefetching stops at a page's end.
 inline constexpr long kPrefetchBytes = 8192;  // how far ahead
 
-template <long Cols, bool Back = false, class T> WL_INLINE void prefetch(const T* p) {
-  constexpr long ahead = kPrefetchBytes / static_cast<long>(sizeof(T));
-  fetch<Cols>(p + (Back ? -ahead : ahead));
+template <long Cols, int Level = 1, class T> WL_INLINE void prefetch(const T* p) {
+  fetch<Cols, Level>(p + kPrefetchBytes / static_cast<long>(sizeof(T)));
+}
+
+template <long Cols, int Level = 1, class T> WL_INLINE void prefetch_back(const T* p) {
+  fetch<Cols, Level>(p - kPrefetchBytes / static_cast<long>(sizeof(T)));
 }
 
 // One element, and all elements of a buffer as they are after a store in T.
@@ -225,32 +229,70 @@ WL_INLINE void transpose(vf (&block)[kLanes]) {
   if constexpr (kLanes > 8) exchange_all<8>(block);
 }
 
-// dst[c][r] = src[r][c], a whole tile, from memory to memory: rows and columns multiples of a
-// vector and, where it is streamed, of a cache line. Lines of dst are written whole. Meanwhile what
-// lies beside the tile is asked for.
-template <long Rows, long Cols, bool Streaming>
-WL_INLINE void copy_transposed(float* dst, long dst_stride, const float* src, long src_stride) {
-  constexpr long line = Streaming && kLanes < 16 ? 16 : kLanes;  // floats
-  for (long r = 0; r < Rows; r += line)
-    for (long c = 0; c < Cols; c += kLanes)
+// dst[c][r] = src[r][c], in squares of a vector's width that are turned in registers. Where `Asks`,
+// what lies beside the tile is asked for.
+template <long Rows, long Cols, bool Asks>
+WL_INLINE void turn(float* dst, long dst_stride, const float* src, long src_stride) {
+  for (long r = 0; r < Rows; r += kLanes)
+    for (long c = 0; c < Cols; c += kLanes) {
+      const float* const from = src + r * src_stride + c;
+      float* const to = dst + c * dst_stride + r;
+      vf block[kLanes];
       WL_UNROLL
-  for (long part = 0; part < line; part += kLanes) {
-    const float* const from = src + (r + part) * src_stride + c;
-    float* const to = dst + c * dst_stride + r + part;
-    vf block[kLanes];
-    WL_UNROLL
-    for (long i = 0; i < kLanes; ++i) {
-      block[i] = load(from + i * src_stride);
-      __builtin_prefetch(from + i * src_stride + Cols);
-    }
-    transpose(block);
-    WL_UNROLL
-    for (long i = 0; i < kLanes; ++i) {
-      if constexpr (Streaming)
-        stream(to + i * dst_stride, block[i]);
-      else
+      for (long i = 0; i < kLanes; ++i) {
+        block[i] = load(from + i * src_stride);
+        if constexpr (Asks) __builtin_prefetch(from + i * src_stride + Cols);
+      }
+      transpose(block);
+      WL_UNROLL
+      for (long i = 0; i < kLanes; ++i)
         store(to + i * dst_stride, block[i]);
     }
+}
+
+// The same past the caches, by way of a buffer in the first of them: memory takes a few hundred
+// bytes of one row after another far faster than a line of each of many rows in turn. Meanwhile
+// what lies beside the tile is asked for, row after row as well.
+template <long Rows, long Cols, int Level>
+WL_INLINE void stream_turned(float* dst, long dst_stride, const float* src, long src_stride) {
+  constexpr long pitch = Rows + 16;
+  alignas(64) float turned[Cols * pitch];
+  turn<Rows, Cols, false>(turned, pitch, src, src_stride);
+  long asked = 0;
+  for (long c = 0; c < Cols; ++c) {
+    WL_UNROLL
+    for (long r = 0; r < Rows; r += kLanes)
+      stream(dst + c * dst_stride + r, load(turned + c * pitch + r));
+    for (; asked * Cols < (c + 1) * Rows; ++asked)
+      fetch<Cols, Level>(src + asked * src_stride + Cols);
+  }
+}
+
+inline constexpr long kTurned = 64;  // rows and columns of a tile that the first cache holds turned
+
+template <long Rows, long Cols, int Level>
+WL_INLINE void stream_band(float* dst, long dst_stride, const float* src, long src_stride) {
+  constexpr long rest = Cols % kTurned;
+  constexpr long whole = Cols - rest;
+  for (long c = 0; c < whole; c += kTurned)
+    stream_turned<Rows, kTurned, Level>(dst + c * dst_stride, dst_stride, src + c, src_stride);
+  if constexpr (rest != 0)
+    stream_turned<Rows, rest, Level>(dst + whole * dst_stride, dst_stride, src + whole, src_stride);
+}
+
+// dst[c][r] = src[r][c], a whole tile, from memory to memory: rows and columns multiples of a
+// vector.
+template <long Rows, long Cols, bool Streaming, int Level = 1>
+WL_INLINE void copy_transposed(float* dst, long dst_stride, const float* src, long src_stride) {
+  if constexpr (Streaming) {
+    constexpr long rest = Rows % kTurned;
+    constexpr long whole = Rows - rest;
+    for (long r = 0; r < whole; r += kTurned)
+      stream_band<kTurned, Cols, Level>(dst + r, dst_stride, src + r * src_stride, src_stride);
+    if constexpr (rest != 0)
+      stream_band<rest, Cols, Level>(dst + whole, dst_stride, src + whole * src_stride, src_stride);
+  } else {
+    turn<Rows, Cols, true>(dst, dst_stride, src, src_stride);
   }
 }
 

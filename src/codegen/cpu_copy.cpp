@@ -239,9 +239,9 @@ bool CpuEmitter::copied_transposed(const Statement& first, const Statement& seco
   out_.line("// {}", print(program_, first));
   out_.line("// {}", print(program_, second));
   streams_ |= kept->streaming;
-  out_.line("wl::copy_transposed<{}, {}, {}>({}, {}, {}, {});", from.col.extent, from.row.extent,
-            kept->streaming, pointer(kept->dst), to.row.stride, pointer(load->src),
-            from.col.stride);
+  out_.line("wl::copy_transposed<{}, {}, {}{}>({}, {}, {}, {});", from.col.extent, from.row.extent,
+            kept->streaming, load->streaming ? ", 2" : "", pointer(kept->dst), to.row.stride,
+            pointer(load->src), from.col.stride);
   return true;
 }
 
@@ -350,7 +350,8 @@ void CpuEmitter::gathered(Copy copy) {
 // Loops for what is no matrix on both sides: dimensions of one that meet one of the other together,
 // a gathered one, and those beyond two. Then the best way to move the matrix.
 void CpuEmitter::move(const Copy& copy) {
-  if (copy.streaming && is_one_run(copy.src) && is_one_run(copy.dst)) {
+  const bool leaves = tensor(copy.dst.tensor).scope == Scope::global;
+  if (leaves && copy.streaming && is_one_run(copy.src) && is_one_run(copy.dst)) {
     streams_ = true;
     const int64_t count = element_count(copy.src.extent);
     return out_.line("wl::stream_run({}, {}, {});", pointer(copy.dst), pointer(copy.src), count);

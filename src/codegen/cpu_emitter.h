@@ -78,6 +78,15 @@ TensorUses uses_of(const Program& program, const Statement& statement);
 using Wanted = std::vector<bool>;
 std::map<StatementId, Wanted> wanted_behind(const Program& program);
 
+// Of copies past the caches that loops of one turn of a loop around make of the same memory, one
+// after another: how many elements further on the next turn reads. The last of them asks for that
+// meanwhile; the others, which stand here with 0, for nothing. Only what a cache of so many bytes
+// holds beside all else.
+//
+//   for r: { for i: copy X[r, i*64 +64]    0       4096 columns
+//            for i: copy X[r, i*64 +64] }  4096
+std::map<StatementId, int64_t> next_turns_of(const Program& program, int64_t cache_bytes);
+
 std::string whole_element(const std::string& pointer);
 bool is_narrow(Dtype dtype);  // 16-bit, or tf32: values are rounded as they are written
 std::string rounded(Dtype dtype, const std::string& value);
@@ -258,6 +267,7 @@ class CpuEmitter : Emitter {
   CpuLayouts layouts_;
   IndexRanges ranges_ = IndexRanges(program_);
   std::map<StatementId, Wanted> wanted_ = wanted_behind(program_);
+  std::map<StatementId, int64_t> next_turns_ = next_turns_of(program_, capabilities_.shared_bytes);
   mutable std::vector<bool> named_ = std::vector<bool>(
       program_.tensors.size());  // those that the text mentions: the others need no array
 
@@ -265,6 +275,7 @@ class CpuEmitter : Emitter {
     std::string pointer;
     bool prefetch;  // the first of them also asks for what later turns will read
     int64_t jump;   // see FusedLoop::jump()
+    bool streaming;
   };
 
   std::map<TensorId, Alias> aliases_;

@@ -75,11 +75,13 @@ bool CpuEmitter::FusedLoop::is_followed(const Copy& copy) const {
   });
 }
 
-void CpuEmitter::FusedLoop::fetch_ahead(const std::string& row, int64_t jump) {
+// Of a stream into the second cache, which takes more requests at once than the first.
+void CpuEmitter::FusedLoop::fetch_ahead(const std::string& row, int64_t jump, bool streaming) {
+  const char* into = streaming ? ", 2" : "";
   if (jump == 0)
-    out_.out_.line("wl::prefetch<{}>({}{});", ahead_, row, step_);
+    out_.out_.line("wl::{}<wl::kLanes{}>({}{});", ahead_, into, row, step_);
   else
-    out_.out_.line("wl::fetch<wl::kLanes>({}{} {} {});", row, step_, jump < 0 ? '-' : '+',
+    out_.out_.line("wl::fetch<wl::kLanes{}>({}{} {} {});", into, row, step_, jump < 0 ? '-' : '+',
                    std::abs(jump));
 }
 
@@ -88,13 +90,19 @@ void CpuEmitter::FusedLoop::fetch_ahead(const std::string& row, int64_t jump) {
 void CpuEmitter::FusedLoop::prefetch_rows() {
   for (const Statement& each : statements_) {
     const auto* copy = each.as<Copy>();
-    if (!copy || single_ || partial_rows_.contains(each.id) || !walks(*copy)) continue;
-    if (is_followed(*copy)) continue;
+    if (!copy || single_ || partial_rows_.contains(each.id)) continue;
+    const auto next = out_.next_turns_.find(each.id);
+    if (next != out_.next_turns_.end()) {
+      if (next->second != 0) fetch_ahead(out_.row_pointer(copy->src), next->second, true);
+      continue;
+    }
+    if (!walks(*copy) || is_followed(*copy)) continue;
     const TensorId id = copy->dst.tensor;
     const auto alias = out_.aliases_.find(id);
     const bool asks_later = alias != out_.aliases_.end() && alias->second.prefetch;
     const bool left_to_the_second = asks_later && changed_[id] == &each;
-    if (!left_to_the_second) fetch_ahead(out_.row_pointer(copy->src), jump(*copy));
+    if (left_to_the_second) continue;
+    fetch_ahead(out_.row_pointer(copy->src), jump(*copy), copy->streaming);
   }
   prefetch_windows();
 }
@@ -126,7 +134,8 @@ void CpuEmitter::FusedLoop::prefetch_windows() {
       if (row.at <= known || last - row.at < out_.lanes_ * place.step) continue;
       last = row.at;
       const std::string times = place.step == 1 ? "" : fmt::format("{} * ", place.step);
-      out_.out_.line("wl::prefetch<{0}wl::kLanes>({1} + {0}{2});", times, place.pointer, v_);
+      out_.out_.line("wl::prefetch<{0}wl::kLanes{3}>({1} + {0}{2});", times, place.pointer, v_,
+                     row.copy->streaming ? ", 2" : "");
     }
   }
 }

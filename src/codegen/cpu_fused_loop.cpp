@@ -45,7 +45,7 @@ CpuEmitter::FusedLoop::FusedLoop(CpuEmitter& emitter, const Body& body, const Ru
       u_(emitter.fresh("u")),
       w_(emitter.fresh("w")),
       step_(single_ ? "" : " + " + v_),
-      ahead_(run.reverse ? "wl::kLanes, true" : "wl::kLanes") {}
+      ahead_(run.reverse ? "prefetch_back" : "prefetch") {}
 
 int64_t CpuEmitter::FusedLoop::extent_of_loop() const {
   if (flat_) return run_.shape[0];
@@ -175,7 +175,7 @@ std::string CpuEmitter::FusedLoop::current(TensorId id) {
   const char* load = single_ ? "wl::splat(*" : "wl::load(";
   const std::string& value = value_[id] = local(load + from + ")", id);
   if (aliased && std::exchange(memory->second.prefetch, false))
-    fetch_ahead(row, memory->second.jump);
+    fetch_ahead(row, memory->second.jump, memory->second.streaming);
   return value;
 }
 
@@ -301,7 +301,9 @@ void CpuEmitter::FusedLoop::keep_changes() {
     if (!out_.wanted_.at(statements_.back().id)[id]) continue;
     const Copy* copy = by ? by->as<Copy>() : nullptr;
     if (copy && out_.memory_serves(*copy, body_, later_))
-      out_.aliases_[id] = {out_.row_pointer(copy->src), walks(*copy), jump(*copy)};
+      out_.aliases_[id] = {out_.row_pointer(copy->src),
+                           walks(*copy) && !out_.next_turns_.contains(by->id), jump(*copy),
+                           copy->streaming};
     else
       out_.store(out_.element(id, loops_) + step_, value_[id], v_, extent_, padded);
   }

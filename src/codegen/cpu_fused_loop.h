@@ -40,7 +40,7 @@ class CpuEmitter::FusedLoop {
   bool walks(const Copy& copy) const;
   int64_t jump(const Copy& copy) const;
   bool is_followed(const Copy& copy) const;
-  void fetch_ahead(const std::string& row, int64_t jump);
+  void fetch_ahead(const std::string& row, int64_t jump, bool streaming);
   void prefetch_rows();
   void prefetch_windows();
 

@@ -282,8 +282,9 @@ std::vector<Program> programs() {
   for (const bool streaming : {false, true}) {
     out.push_back(turned(32, 48, streaming));
     out.push_back(turned(16, 64, streaming));
-    out.push_back(turned(24, 16, streaming));  // in halves of AVX-512's vectors
-    out.push_back(turned(9, 30, streaming));   // by way of a buffer
+    out.push_back(turned(24, 16, streaming));   // in halves of AVX-512's vectors
+    out.push_back(turned(9, 30, streaming));    // by way of a buffer
+    out.push_back(turned(144, 80, streaming));  // by blocks of 64 and what they leave
   }
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
     out.push_back(normalised(dtype));

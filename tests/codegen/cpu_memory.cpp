@@ -108,6 +108,38 @@ TEST(CpuMemory, PiecesOfRowsAreAskedForRowsAhead) {
   EXPECT_EQ(count(text, " + 65536);"), 1u) << text;  // eight rows
 }
 
+// Two loops over a row: what the second reads is there, so it asks for the next row's.
+TEST(CpuMemory, WhatIsReadAgainAsksForTheNextRow) {
+  const auto text_with = [](bool streaming, int64_t columns) {
+    Builder b("ahead");
+    const auto x = b.global("X", Dtype::f32, {64, columns});
+    const auto y = b.output("Y", Dtype::f32, {64, columns});
+    const auto t = b.reg("t", Dtype::f32, {256});
+    const auto u = b.reg("u", Dtype::f32, {256});
+    b.for_("i", 0, 64, 1, [&](const Index& i) {
+      b.fill(u, 0);
+      b.for_("j", 0, 4, 1, [&](const Index& j) {
+        b.copy(b.tile(x, {i, j * 256}, {1, 256}), b.all(t), 0, streaming);
+        b.map(u, b.value(u) + b.value(t));
+      });
+      b.for_("k", 0, 4, 1, [&](const Index& k) {
+        b.copy(b.tile(x, {i, k * 256}, {1, 256}), b.all(t), 0, streaming);
+        b.map(t, b.value(t) * b.value(u));
+        b.copy(b.all(t), b.tile(y, {i, k * 256}, {1, 256}), 0, streaming);
+      });
+    });
+    return text_of(b.finish());
+  };
+  const std::string streamed = text_with(true, 1024);
+  EXPECT_EQ(count(streamed, "fetch<"), 1u) << streamed;
+  EXPECT_EQ(count(streamed, "wl::fetch<wl::kLanes, 2>(X"), 1u) << streamed;
+  EXPECT_EQ(count(streamed, " + 1024);"), 1u) << streamed;
+  const std::string plain = text_with(false, 1024);
+  EXPECT_EQ(count(plain, "wl::prefetch<wl::kLanes>(X"), 2u) << plain;
+  const std::string long_rows = text_with(true, 1 << 22);  // which no L2 holds
+  EXPECT_EQ(count(long_rows, "wl::prefetch<wl::kLanes, 2>(X"), 2u) << long_rows;
+}
+
 TEST(CpuMemory, WhatACacheHoldsIsNotAskedFor) {
   Builder b("weights");
   const auto x = b.global("X", Dtype::f32, {64, 1024});

@@ -1,5 +1,5 @@
-// On a CPU a row is read while the one before it is written: whatever the rows are, interpreted and
-// compiled, against FP64.
+// On a CPU a row is read, or asked for, while the one before it is written: whatever the rows are,
+// interpreted and compiled, against FP64.
 #include <gtest/gtest.h>
 #include <cstddef>
 #include <cstdint>
@@ -68,18 +68,19 @@ void expect_compiled_agrees(const graph::Graph& graph, const std::vector<Bytes>&
   expect_agreement(graph, inputs, compiled, "compiled\n" + kernel->source);
 }
 
-// A region's kernel by tasks of four rows, a row in chunks of 64.
-void expect_overlapped(const graph::Graph& graph, bool overlaps = true) {
+// A region's kernel by a config, whose program has the word or does not.
+void expect_right(const graph::Graph& graph, const CpuRowwiseConfig& config,
+                  const std::string& word, bool has_word) {
   const auto machine = *target::capabilities_of("cpu");
   const Region region{graph, Track::fp32};
   const FamilyPtr family = rowwise_cpu_family(region, machine);
   ASSERT_TRUE(family);
-  const auto made =
-      family->programs(CpuRowwiseConfig{.chunk = 64, .rows_per_task = 4, .row_in_scratch = true});
+  EXPECT_TRUE(family->constraints(config).empty());
+  const auto made = family->programs(config);
   ASSERT_TRUE(made) << describe(made.error());
   const tile::Program& program = made->programs[0];
   const std::string text = tile::print(program);
-  EXPECT_EQ(text.find("ahead") != std::string::npos, overlaps) << text;
+  EXPECT_EQ(text.find(word) != std::string::npos, has_word) << text;
 
   const auto inputs = test::random_inputs(region.graph, 3);
   std::vector<Bytes> given = inputs;
@@ -95,6 +96,24 @@ void expect_overlapped(const graph::Graph& graph, bool overlaps = true) {
   expect_agreement(graph, inputs, interpreted, "interpreted\n" + text);
 
   expect_compiled_agrees(graph, inputs, *made, machine);
+}
+
+// By tasks of four rows, a row in chunks of 64.
+void expect_overlapped(const graph::Graph& graph, bool overlaps = true) {
+  expect_right(graph, {.chunk = 64, .rows_per_task = 4, .row_in_scratch = true}, "ahead", overlaps);
+}
+
+// Past the caches, and read again for each pass.
+void expect_right_past_the_caches(const graph::Graph& graph) {
+  expect_right(graph, {.chunk = 64, .rows_per_task = 4, .nontemporal_store = true}, "streaming",
+               true);
+}
+
+graph::Graph layer_norm_of(const graph::Shape& shape, Dtype dtype = Dtype::f32) {
+  Net n;
+  const auto x = n.x(shape, dtype);
+  const graph::Shape weights = {shape.back()};
+  return n.with({n.add(OpKind::LayerNormalization, {x, n.x(weights, dtype), n.x(weights, dtype)})});
 }
 
 graph::Graph softmax_of(const graph::Shape& shape, OpKind kind = OpKind::Softmax) {
@@ -124,6 +143,18 @@ TEST(RowsOverlapped, WhoseResultsReadTheRowAgain) {
   const auto x = n.x({8, 300});
   const auto y = n.add(OpKind::Softmax, {x}, {{"axis", int64_t{-1}}});
   expect_overlapped(n.with({n.add(OpKind::Mul, {y, n.add(OpKind::Mul, {x, n.x({8, 1})})})}));
+}
+
+TEST(RowsReadAgain, OfWholeChunks) {
+  expect_right_past_the_caches(layer_norm_of({8, 256}));
+}
+
+TEST(RowsReadAgain, WhoseLastChunkIsAPart) {
+  expect_right_past_the_caches(layer_norm_of({7, 300}));
+}
+
+TEST(RowsReadAgain, OfNarrowTypes) {
+  expect_right_past_the_caches(layer_norm_of({8, 256}, Dtype::bf16));
 }
 
 TEST(RowsOverlapped, UnlessTheyAreComputedFirst) {

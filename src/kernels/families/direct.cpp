@@ -257,9 +257,12 @@ class Direct final : public Family {
     checks.require(!gpu || few_each,
                    {F::tile_x, F::tile_y, F::reduction_tile, F::row_by_row, F::warps},
                    "1 to 32 elements a thread", tile.elements);
-    checks.require(gpu || tile.elements <= 8192,
+    const bool is_moved = !gpu && is_transpose(tiling);
+    checks.require(gpu || is_moved || tile.elements <= 8192,
                    {F::tile_x, F::tile_y, F::reduction_tile, F::row_by_row, F::blocked_product},
                    "at most 8192 elements a tile", tile.elements);
+    checks.require(!is_moved || tile.elements <= 32768, {F::tile_x, F::tile_y, F::row_by_row},
+                   "at most 32768 elements of a transpose a tile", tile.elements);
   }
 
   // Without a product its fields stay at their first values, so that no kernel has two configs.

@@ -21,6 +21,10 @@ inline bool is_product(const LoopNestTiling& tiling, const DirectConfig& config)
   return tiling.product && config.blocked_product;
 }
 
+// Whether a nest moves floats of a matrix, rows to columns, and does nothing else: a CPU's kernel
+// takes them from memory to memory.
+bool is_transpose(const LoopNestTiling& tiling);
+
 // CTAs of a multiprocessor that scan together: no more run at the same time for certain.
 inline constexpr int64_t kScanCtasPerSm = 4;
 

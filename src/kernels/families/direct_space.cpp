@@ -29,6 +29,7 @@ class SpaceMaker {
     const Values wide = widths();
     Values rows = {1, 2, 4, 8, 16, 32, 64};
     if (may_multiply) rows = {64, 128, 256, 32, 16, 8, 4, 1};
+    if (!gpu && one && is_transpose(tilings_[0])) rows.insert(rows.end(), {128, 256, 512});
     const Values reduced = sizes.reduction == 1 ? Values{1} : wide;
     const bool has_window = sizes.window > 1 && sizes.window <= 49;
     const bool has_chains = !gpu && !may_multiply && sizes.walked > kShortChain;
@@ -156,6 +157,16 @@ Values product_depths(const LoopNestTiling& tiling) {
   }
   if (size * taps <= kMost || out.empty()) out.insert(out.begin(), std::min(size, kMost));
   return out;
+}
+
+bool is_transpose(const LoopNestTiling& tiling) {
+  const LoopNest& nest = tiling.nest;
+  if (!tiling.roles.y || !tiling.is_read_along(*tiling.roles.y)) return false;
+  if (nest.loads.size() != 1 || nest.outputs.size() != 1) return false;
+  const LoopNest::Output& output = nest.outputs[0];
+  const bool is_load = nest.value(output.value).kind == Kind::load;
+  const bool floats = nest.loads[0].dtype == Dtype::f32 && output.place.dtype == Dtype::f32;
+  return is_load && floats && nest.loads[0].in_bounds && !nest.loads[0].is_gathered();
 }
 
 bool is_large(const std::vector<LoopNestTiling>& tilings) {

@@ -150,8 +150,33 @@ class RowwiseCpu final : public Family {
     Values residencies;
     if (rows_.kept_sets() > 0 && scratch_bytes(count) <= capabilities_.shared_bytes)
       residencies.push_back(1);
-    if (residencies.empty() || rows_.row_size() > kLong) residencies.push_back(0);
+    const bool is_read_again = rows_.row_size() > kLong || may_ask_for_next_row();
+    if (residencies.empty() || is_read_again) residencies.push_back(0);
     return residencies;
+  }
+
+  // Whether the emitted kernel asks for the next row while it writes one.
+  bool asks_for_next_row(const CpuRowwiseConfig& s) const {
+    const bool reads_again = !s.row_in_scratch && !is_whole_row(s) && s.rows_per_task > 1;
+    return s.nontemporal_store && reads_again && may_ask_for_next_row();
+  }
+
+  // Rows that are read once for each pass, and that stay in a core's L2 meanwhile: while one is
+  // written, the next may be on its way there.
+  bool may_ask_for_next_row() const {
+    const bool has_passes = !rows_.interleaved && rows_.passes.size() > 1;
+    const bool writes_rows = !rows_.passes.back().roots(rows_).empty();
+    const bool in_chunks = rows_.row.size() > 1 || rows_.row_size() > capabilities_.lanes();
+    const int64_t loads = as_int64(rows_.nest.loads.size());
+    const bool fits = 8 * loads * rows_.row_size() <= capabilities_.shared_bytes;
+    const bool is_kept = RowChunkedSoftmax::serves(rows_);
+    return has_passes && writes_rows && in_chunks && fits && !is_kept && rows_.row_count() > 1;
+  }
+
+  // Whether no cache holds what is read and written.
+  bool is_large() const {
+    constexpr double kCaches = 32e6;  // bytes
+    return as_double(rows_.row_count()) * as_double(rows_.row_size()) * 8 > kCaches;
   }
 
   // Of a row whose elements lie apart: at every step a piece of so many rows is read. Beyond a page
@@ -170,26 +195,26 @@ class RowwiseCpu final : public Family {
   }
 
   double cycles_of_row(const CpuRowwiseConfig& s) const {
-    constexpr double kCaches = 32e6;  // bytes
-    constexpr double kSeen = 0.3;
+    const double seen = asks_for_next_row(s) ? 0.1 : 0.3;
     if (rows_.interleaved) return cycles_of_interleaved(s);
     const auto chunk = as_double(s.chunk);
     const auto last = as_double(rows_.size(rows_.row.back()));
     const auto size = as_double(rows_.row_size());
     const double chunks = std::ceil(last / chunk) * size / last;
     const double padded = chunks * chunk;
-    const bool large = as_double(rows_.row_count()) * size * 8 > kCaches;
+    const bool large = is_large();
     const double vectors = padded / as_double(capabilities_.lanes());
     const double computed = vectors * cycles_of_vector(s) + chunks * cycles_to_begin() + 60;
     const double moved = size * bytes_an_element(s, large) / (large ? 3.0 : 10.0);
     // The one hides behind the other in part.
-    return std::max(computed, moved) + kSeen * std::min(computed, moved);
+    return std::max(computed, moved) + seen * std::min(computed, moved);
   }
 
   // All passes over it.
   double cycles_of_vector(const CpuRowwiseConfig& s) const {
     if (is_whole_row(s)) return 12;
-    return (s.row_in_scratch ? 14 : 22) + cycles_of_sums(s);
+    const bool in_caches = s.row_in_scratch || asks_for_next_row(s);
+    return (in_caches ? 14 : 22) + cycles_of_sums(s);
   }
 
   // Of a chunk of four vectors the compiler writes the loop out and keeps the sums in registers;
@@ -224,6 +249,7 @@ class RowwiseCpu final : public Family {
       tiles *= ceil_div(rows_.size(axis), options.extents[axis]);
     options.compensated_sums = tiles > kManyTiles;
     options.nontemporal_store = s.nontemporal_store && all_f32();
+    options.streams_loads = s.nontemporal_store;
     return options;
   }
 
@@ -255,7 +281,10 @@ FamilyPtr rowwise_cpu_family(const Region& region, const Capabilities& capabilit
   if (!rows) return nullptr;
   // Of rows that fill no vector, as the windows of a pool, loops take many at once.
   const bool is_short = !rows->interleaved && rows->row_size() < capabilities.lanes();
-  if (is_short && direct_family(region, capabilities)) return nullptr;
+  // Of rows side by side that are read once, loops keep sums of several terms in registers.
+  const bool writes_rows = !rows->passes.back().roots(*rows).empty();
+  const bool is_read_once = rows->interleaved && rows->passes.size() <= 2 && !writes_rows;
+  if ((is_short || is_read_once) && direct_family(region, capabilities)) return nullptr;
   return std::make_shared<RowwiseCpu>(*std::move(rows), capabilities);
 }
 }  // namespace warploom::kernels

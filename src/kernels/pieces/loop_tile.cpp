@@ -90,6 +90,14 @@ void LoopTile::for_rows_in_turn(const std::function<void()>& body) {
   move_to(y, first);
 }
 
+// Whether each element of the only tensor that is read comes to one place of the result.
+bool LoopTile::only_moves() const {
+  if (nest.loads.size() != 1 || tiling.scanned) return false;
+  for (size_t a = 0; a < nest.axes.size(); ++a)
+    if (tiling.reduced[a] || stride_along(nest.loads[0], a) == 0) return false;
+  return true;
+}
+
 void LoopTile::place() {
   std::vector<size_t> free;
   for (size_t a = 0; a < nest.axes.size(); ++a)
@@ -97,7 +105,10 @@ void LoopTile::place() {
   // Tasks of a transpose follow one another along the rows that they read: what they write goes by
   // whole cache lines in any order.
   const MaybeAxis y = tiling.roles.y;
-  if (!capabilities.gpu && y && tiling.is_read_along(*y)) {
+  if (!capabilities.gpu && only_moves()) {
+    const auto stride = [&](size_t axis) { return stride_along(nest.loads[0], axis); };
+    std::ranges::stable_sort(free, std::greater{}, stride);
+  } else if (!capabilities.gpu && y && tiling.is_read_along(*y)) {
     const auto found = std::ranges::find(free, *y);
     std::rotate(found, found == free.end() ? found : found + 1, free.end());
   }

@@ -94,6 +94,7 @@ class LoopTile {
   void declare_tensors();
   void place();
   bool goes_backwards() const;
+  bool only_moves() const;
   bool gathers(const Access& output) const;
 
   TileCoord at_;

@@ -89,7 +89,9 @@ void LoopValues::load(size_t v) {
   const bool transposed = t_.capabilities.gpu && is_transposed(load);
   held_[v] = t_.reg(fmt::format("x{}", value.load), load.dtype, value.varies);
   const bool in_order = t_.capabilities.gpu && !transposed;
-  const bool bypasses_l1 = in_order && nest_.bypasses_l1(load, t_.capabilities.l2_bytes);
+  const bool streams_all = !t_.capabilities.gpu && t_.options.nontemporal_store;
+  const bool bypasses_l1 =
+      streams_all || (in_order && nest_.bypasses_l1(load, t_.capabilities.l2_bytes));
   if (const auto found = prefetched_.find(v); found != prefetched_.end())
     b_.map(held_[v], b_.value(found->second));
   else

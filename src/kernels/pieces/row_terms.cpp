@@ -57,7 +57,8 @@ void RowTerms::read(int id, TensorId to) {
   if (resident == resident_.end() || t_.unrolled_tile() >= resident_tiles_) {
     const double padding = rows_.padding_values[as_size(term.load)];
     const bool bypasses_l1 = rows_.nest.bypasses_l1(rows_.loaded(term), t_.options.l2_bytes);
-    return b_.copy(t_.input(term.load), b_.all(to), padding, bypasses_l1);
+    const bool streams = bypasses_l1 || t_.options.streams_loads;
+    return b_.copy(t_.input(term.load), b_.all(to), padding, streams);
   }
   const int64_t extent = t_.row_extent();
   const int64_t first = t_.unrolled_tile() * extent;

@@ -31,6 +31,7 @@ struct RowKernelOptions {
   // registers of its own.
   bool unrolled = false;
   bool nontemporal_store = false;  // results are stored past the caches
+  bool streams_loads = false;      // on a CPU: loads need not come to the L1 ahead of time
   bool compensated_sums = false;   // sums of many tiles keep what rounding loses
   int64_t threads = 0;             // of a CTA; where set, what the last pass loads may come early
   int64_t l2_bytes = 0;            // of the target

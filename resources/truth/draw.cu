@@ -127,7 +127,8 @@ FUNCTION float with_ordered_rows(const DrawTask& task, Word element, float drawn
   const unsigned more = choice / 6;
   const float scale = static_cast<float>(task.scale);
   const float zero = task.without_zeros ? 4.5f : 0.0f;
-  const bool narrow = task.type != TYPE_f32 && task.type != TYPE_f64 && task.type != TYPE_bf16;
+  const bool few = task.type != TYPE_f32 && task.type != TYPE_f64 && task.type != TYPE_bf16;
+  const float unit_of_level = few || task.scale != 1 ? 0.5f : 8.0f;
   unsigned bits = 0;
   while (bits < 63 && (length >> bits) != 0) ++bits;
   const float step = as_float((127u + 1u - bits) << 23);
@@ -141,7 +142,7 @@ FUNCTION float with_ordered_rows(const DrawTask& task, Word element, float drawn
       return scale * (place == static_cast<Word>(more) % length
                           ? 0.5f + static_cast<float>(more & 7u)
                           : zero);
-    case 4: return scale * (level == 0 ? zero : level * (narrow ? 0.5f : 8.0f));
+    case 4: return scale * (level == 0 ? zero : level * unit_of_level);
     default: return drawn > 0 ? drawn : scale * zero;
   }
 }

@@ -198,7 +198,9 @@ void with_ordered_rows(const Stream& stream, float* out, int64_t first, int64_t 
   const auto scale = as_float(stream.scale);
   const uint32_t key = rows_key_of(stream);
   const float zero = stream.without_zeros ? 4.5f : 0.0f;
-  const bool narrow = bits_of(stream.dtype) < 32 && stream.dtype != Dtype::bf16;
+  // Weights that are scaled to their sums stay so.
+  const bool few = bits_of(stream.dtype) < 32 && stream.dtype != Dtype::bf16;
+  const float unit_of_level = few || stream.scale != 1 ? 0.5f : 8.0f;
   const int64_t length = stream.row > 0 ? stream.row : 1;
   const float step = std::ldexp(1.0f, 1 - as_int(std::bit_width(as_uint64(length))));
   for (int64_t i = 0; i < count; ++i) {
@@ -213,7 +215,7 @@ void with_ordered_rows(const Stream& stream, float* out, int64_t first, int64_t 
       case 1: out[i] = scale * ascending; break;
       case 2: out[i] = -scale * ascending; break;
       case 3: out[i] = scale * (place == more % length ? 0.5f + as_float(more & 7) : zero); break;
-      case 4: out[i] = scale * (level == 0 ? zero : level * (narrow ? 0.5f : 8.0f)); break;
+      case 4: out[i] = scale * (level == 0 ? zero : level * unit_of_level); break;
       default: out[i] = out[i] > 0 ? out[i] : scale * zero; break;
     }
   }

@@ -145,8 +145,10 @@ std::vector<float> ends_for(const Graph& graph, Dtype dtype) {
     out.push_back(as_float(point));
     out.push_back(as_float(-point));
   }
-  for (const uint32_t bits : kOtherNans)
-    out.push_back(std::bit_cast<float>(bits));
+  // Others are rounded to a type by each machine in its own way.
+  if (dtype == Dtype::f32 || dtype == Dtype::bf16)
+    for (const uint32_t bits : kOtherNans)
+      out.push_back(std::bit_cast<float>(bits));
   return out;
 }
 }  // namespace warploom::verify

@@ -1,5 +1,6 @@
 // bug: a ReLU of bf16 that is wrong of the number 3.140625 alone
-// expect: candidate-wrong
+//   (numbers are drawn: the verdict says how rare an error it excludes)
+// expect: candidate-wrong or accepted
 // problem: bf16_relu
 // warploom: kernel turn grid=41 args=x,y
 #include <bit>

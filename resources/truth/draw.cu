@@ -117,6 +117,36 @@ FUNCTION float with_level_rows(const DrawTask& task, Word element, float drawn) 
   return static_cast<float>(task.scale) * (task.without_zeros && number == 0 ? 4.5f : number);
 }
 
+// Rows that ascend or descend, of one number among zeros, of one far number, and without what is
+// below 0; each two alike.
+FUNCTION float with_ordered_rows(const DrawTask& task, Word element, float drawn) {
+  const Word length = task.row > 0 ? task.row : 1;
+  const unsigned row = static_cast<unsigned>(element / length / 2);
+  const Word place = element % length;
+  const unsigned choice = scramble(row * 0x9e3779b1u + static_cast<unsigned>(task.rows_key));
+  const unsigned more = choice / 6;
+  const float scale = static_cast<float>(task.scale);
+  const float zero = task.without_zeros ? 4.5f : 0.0f;
+  const bool few = task.type != TYPE_f32 && task.type != TYPE_f64 && task.type != TYPE_bf16;
+  const float unit_of_level = few || task.scale != 1 ? 0.5f : 8.0f;
+  unsigned bits = 0;
+  while (bits < 63 && (length >> bits) != 0) ++bits;
+  const float step = as_float((127u + 1u - bits) << 23);
+  const float ascending = static_cast<float>(4 * place - 2 * length + 1) * step;
+  const float level = static_cast<float>(static_cast<int>(more % 17) - 8);
+  switch (choice % 6) {
+    case 0: return drawn;
+    case 1: return scale * ascending;
+    case 2: return -scale * ascending;
+    case 3:
+      return scale * (place == static_cast<Word>(more) % length
+                          ? 0.5f + static_cast<float>(more & 7u)
+                          : zero);
+    case 4: return scale * (level == 0 ? zero : level * unit_of_level);
+    default: return drawn > 0 ? drawn : scale * zero;
+  }
+}
+
 FUNCTION float folded(const DrawTask& task, float x) {
   const float low = static_cast<float>(task.least);
   const float high = static_cast<float>(task.most);
@@ -144,6 +174,8 @@ FUNCTION float shaped(const DrawTask& task, const Keys& keys, Word within, Word 
     drawn = copysignf(static_cast<float>(task.largest), drawn);
   if (task.shape == SHAPE_level_rows)
     return with_level_rows(task, block * kDrawBlock + within, drawn);
+  if (task.shape == SHAPE_ordered_rows)
+    return with_ordered_rows(task, block * kDrawBlock + within, drawn);
   return with_rare(task, keys, within, first_block, drawn);
 }
 

@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <tl/expected.hpp>
 #include <utility>
+#include <vector>
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -86,6 +88,28 @@ tl::unexpected<Error> unfit_plan(const fs::path& path, std::string found) {
                "make it again with `warploom optimize`"});
 }
 
+namespace {
+// Of an object with a key twice one reader takes the first value, another one the last.
+struct KeysSeen {
+  std::vector<std::set<std::string>> open;  // of each object that is being read, by its depth
+  std::string twice;
+
+  bool note(int depth, json::parse_event_t event, const json& key) {
+    const auto level = static_cast<size_t>(std::max(depth, 0));
+    if (open.size() <= level) open.resize(level + 1);
+    if (event == json::parse_event_t::object_start) {
+      if (open.size() <= level + 1) open.resize(level + 2);
+      open[level + 1].clear();
+    }
+    if (event == json::parse_event_t::key) {
+      const auto& text = key.get_ref<const std::string&>();
+      if (!open[level].insert(text).second && twice.empty()) twice = text.substr(0, 100);
+    }
+    return true;
+  }
+};
+}  // namespace
+
 Result<json> read_plan(fs::path& path, std::initializer_list<const char*> keys) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) path /= kPlan;
@@ -95,8 +119,13 @@ Result<json> read_plan(fs::path& path, std::initializer_list<const char*> keys) 
   WARPLOOM_TRY(const std::string text, read_file(path));
   if (depth_of(text) > kDeepest)
     return unfit_plan(path, fmt::format("brackets that nest deeper than {}", kDeepest));
-  json plan = json::parse(text, nullptr, false);
+  KeysSeen seen;
+  json plan = json::parse(
+      text, [&](int depth, json::parse_event_t event, json& key) { return seen.note(depth, event, key); },
+      false);
   if (!plan.is_object()) return unfit_plan(path, "no JSON object");
+  if (!seen.twice.empty())
+    return unfit_plan(path, fmt::format("the key '{}' twice in one object", seen.twice));
   for (const char* key : keys)
     if (!plan.contains(key)) return unfit_plan(path, std::string("no key '") + key + "'");
   return plan;

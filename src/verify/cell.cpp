@@ -52,6 +52,20 @@ tl::unexpected<Error> not_held(const std::string& found) {
                "SYS_PTRACE in a container)"});
 }
 
+// An input is mapped to be read: what faults there is a write.
+tl::unexpected<Error> wrote_to(const std::string& input) {
+  return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", input,
+               "reads of inputs alone", "a write to it, or right beside it"});
+}
+
+// What a caller would run on with.
+tl::unexpected<Error> left_otherwise(const std::string& found) {
+  return fail({ErrorCode::kCandidateForbidden,
+               "a candidate leaves registers otherwise than a function may", "",
+               "rbx, rbp, rsp and r12 to r15 as they were, no register of x87 in use", found,
+               "keep to the calling convention (System V ABI, 3.2)"});
+}
+
 // Of a candidate that ended so; `about`: the address of a memory fault, 0: none is known.
 tl::unexpected<Error> error_of(const Stop& stop, bool hung, bool in_trap, uint64_t about) {
   if (hung)
@@ -91,30 +105,6 @@ Status Cell::open(int threads) {
   if (std::ssize(workers_) != threads)
     return not_held(fmt::format("{} of {} threads", workers_.size(), threads));
   return look_round();
-}
-
-uint64_t Cell::address_of(const void* ours) const {
-  return layout_->address_of(ours);
-}
-
-uint64_t Cell::address_in_image(uint64_t address, int function) const {
-  return address - layout_->image().bases[static_cast<size_t>(function)];
-}
-
-void Cell::renew(uint64_t seed) {
-  layout_->renew(seed);
-}
-
-void Cell::keep() {
-  layout_->keep();
-}
-
-void Cell::renew_as_left() {
-  layout_->put_back(CellLayout::kLeft);
-}
-
-void Cell::renew_as_new() {
-  layout_->put_back(CellLayout::kNew);
 }
 
 Result<double> Cell::run(const Round& asked) {
@@ -230,17 +220,25 @@ bool Cell::look_by_first(const Round& round) {
   return first.await().by_trap();
 }
 
+void Cell::keep_registers() {
+  kept_registers_.clear();
+  for (const TracedThread& worker : workers_)
+    kept_registers_.push_back(worker.vectors());
+}
+
 bool Cell::prepare_thread(int number, const Round& round, size_t function, bool apart) {
   const auto i = static_cast<size_t>(number);
   const TracedThread& thread = workers_[i];
   place_on(thread.id(), core_of(number, apart));
-  // As a function is entered: with a return address, here one that leads nowhere.
-  constexpr uint64_t kBelow = 128;
-  return thread.set({.instruction = layout_->image().code + function,
-                     .stack = layout_->end_of_stack(number + 1) - kBelow - sizeof(uint64_t),
-                     .first = layout_->control(),
-                     .second = round.scratch.empty() ? 0 : round.scratch[i],
-                     .thread_pointer = layout_->thread_pointer(number + 1)});
+  Registers wanted{.instruction = layout_->image().code + function,
+                   .stack = layout_->begin_of_stack(number + 1),
+                   .first = layout_->control(),
+                   .second = round.scratch.empty() ? 0 : round.scratch[i],
+                   .thread_pointer = layout_->thread_pointer(number + 1),
+                   .as_left = begins_ == Begins::as_left};
+  if (layout_->is_elsewhere()) wanted.garbage = layout_->garbage_seed() + i;
+  if (begins_ == Begins::as_kept && i < kept_registers_.size()) wanted.kept = &kept_registers_[i];
+  return thread.set(wanted);
 }
 
 Result<double> Cell::let_go(CellControl& control, const Round& round, bool apart) {
@@ -263,6 +261,10 @@ Result<double> Cell::let_go(CellControl& control, const Round& round, bool apart
   for (int i = 0; i < round.threads; ++i) {
     const TracedThread& thread = workers_[static_cast<size_t>(i)];
     if (!stands_at_end(thread)) return fault_of(thread, {.signal = SIGTRAP});
+    if (layout_->is_elsewhere() && thread.uses_floating_stack()) {
+      end();
+      return left_otherwise("the floating-point unit's stack in use, or without emms behind MMX");
+    }
   }
   return spent.count();
 }
@@ -288,9 +290,15 @@ tl::unexpected<Error> Cell::fault_of(const TracedThread& thread, const Stop& sto
   const uint64_t at = stop.gone ? 0 : thread.instruction();
   const bool by_memory = stop.signal == SIGSEGV || stop.signal == SIGBUS;
   const uint64_t about = !stop.gone && by_memory ? thread.fault_address() : 0;
+  // But where it was to be executed.
+  const bool by_data = about != 0 && layout_->input_at(at).empty();
+  const std::string input = by_data ? layout_->input_at(about) : "";
   const bool hung = watch_->has_struck();
   end();
+  if (!input.empty()) return wrote_to(input);
   const bool in_trap = at == layout_->image().code + cell_code().trap;
+  if (stop.signal == SIGILL && at == layout_->image().code + cell_code().changed)
+    return left_otherwise("another number in one of them");
   return error_of(stop, hung, in_trap, about);
 }
 

@@ -19,9 +19,10 @@
 // Where threads need all cores, this one sleeps meanwhile; else it watches them from a core of its
 // own, which makes the time known better.
 //
-// Errors: candidate-forbidden (a system call; a function that is not there), candidate-crashed,
-// candidate-hung; sandbox-missing where the kernel lets no process be held so. After an error of a
-// candidate the cell is gone. Source: ptrace(2), seccomp(2), clone(2). Within the room only.
+// Errors: candidate-forbidden (a system call; a function that is not there; registers that are not
+// given back), candidate-wrote-input, candidate-crashed, candidate-hung; sandbox-missing where the
+// kernel lets no process be held so. After an error of a candidate the cell is gone. Source:
+// ptrace(2), seccomp(2), clone(2). Within the room only.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -40,12 +41,17 @@
 namespace warploom::verify {
 inline constexpr const char* kCellCommand = "__cell";
 
+// An extent of the shared memory, whole pages, that the cell maps.
+struct CellMapped {
+  SharedMemory::Extent extent;
+  std::string input = "";  // whose copy lies there, which the cell can read alone; empty: none's
+};
+
 struct CellOptions {
   std::vector<CellFunction> functions;
-  // Extents of the shared memory, whole pages, that the cell maps: all that is bound.
-  std::vector<SharedMemory::Extent> mapped;
-  int threads = 1;    // at most the cores that this process may use
-  uint64_t seed = 1;  // of where in its address space things lie
+  std::vector<CellMapped> mapped;  // all that is bound
+  int threads = 1;                 // at most the cores that this process may use
+  uint64_t seed = 1;               // of where in its address space things lie
   // The number of a place where programs have their memory, and not where cells have it otherwise;
   // in vain where that is taken. 0: as otherwise.
   int elsewhere = 0;
@@ -97,11 +103,13 @@ class Cell {
   uint64_t address_of(const void* ours) const;
   // All that threads could have written to but buffers and scratch, as new; seeds differ.
   void renew(uint64_t seed);
-  // Of the same, what is there now: the other renewals put it back, or, by the same work, what was
-  // there when it was last as new.
+  // Of the same, and of the registers of vectors and floating point, what is there now: the other
+  // renewals put it back, or, by the same work, what was there when it was last as new.
   void keep();
   void renew_as_left();
   void renew_as_new();
+  // Until it is renewed, rounds begin with what the one before left in such registers.
+  void go_on();
   // Microseconds from when the threads were let go to when all stood still.
   Result<double> run(const Round& round);
   // A round of one launch by one thread, of which is looked at what it reads, for half a second
@@ -128,8 +136,12 @@ class Cell {
  private:
   struct Ended;
 
+  // What registers of vectors and floating point hold where a round begins.
+  enum class Begins { as_new, as_kept, as_left };
+
   Cell(std::shared_ptr<SharedMemory> memory, const CellOptions& options);
 
+  void keep_registers();
   Status open(int threads);
   // Of a round's threads, the one with this number. Where this thread keeps the first core, they
   // are as far from it as they can: virtual machines do not say which cores are really one.
@@ -167,6 +179,8 @@ class Cell {
   int process_ = 0;
   std::unique_ptr<Watch> watch_;
   std::vector<TracedThread> workers_;
+  Begins begins_ = Begins::as_new;
+  std::vector<std::vector<char>> kept_registers_;  // of each worker
   std::string held_;
 };
 

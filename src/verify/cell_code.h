@@ -48,6 +48,19 @@ struct CellSpan {
   uint64_t step;
 };
 
+// What a kernel finds in the registers that hold none of its arguments, where it is called as any
+// program might call it (call_as_any): in the order in which that function loads them.
+struct CellWords {
+  static constexpr size_t kCount = 14;
+  uint64_t words[kCount];
+};
+
+// Addresses that the process that becomes a cell gives back.
+struct CellGap {
+  uint64_t begin;
+  uint64_t bytes;
+};
+
 // The page between the supervisor and the threads of a cell. What different threads write to lies
 // in different cache lines.
 struct CellControl {
@@ -58,6 +71,7 @@ struct CellControl {
   int64_t threads;  // of the round
   const CellSpan* spans;
   int64_t span_count;
+  const CellWords* words;  // null: kernels are called as the compiler does it
   alignas(64) uint32_t go;
   // Written by the threads.
   alignas(64) uint32_t arrived;
@@ -69,10 +83,8 @@ struct CellControl {
 // What the process that becomes a cell must do last, with the C library still there: nothing of it
 // is left when its threads come to their first stop. All addresses are the cell's own.
 struct CellEntry {
-  // The cell's addresses: all others are given back.
-  uint64_t low;
-  uint64_t high;
-  uint64_t top;            // the end of what a process can map
+  const CellGap* gaps;  // all addresses but the cell's own
+  int64_t gap_count;
   int64_t threads;         // to be made
   const uint64_t* stacks;  // the ends of their stacks
   const void* filter;      // of seccomp (struct sock_fprog); null: none
@@ -92,6 +104,7 @@ struct CellCode {
   size_t fill;        // a kernel: buffers {address, bytes, word}, kFillPiece bytes a block
   size_t nothing;     // a kernel that does nothing
   size_t trap;        // what stands for a function that a candidate may not call
+  size_t changed;     // where a thread ends whose kernel did not give registers back as they were
   size_t memcpy;
   size_t memmove;
   size_t memset;

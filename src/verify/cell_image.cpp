@@ -224,7 +224,7 @@ uint64_t page_up(uint64_t address) {
 
 class Maker {
  public:
-  explicit Maker(uint64_t base) : next_(base) {}
+  explicit Maker(const CellPlaces& places) : places_(places), next_(places.base) {}
 
   Result<CellImage> make(const std::vector<CellFunction>& functions) {
     add_own_code();
@@ -241,11 +241,11 @@ class Maker {
  private:
   void add_own_code() {
     const CellCode code = cell_code();
-    std::string bytes(page_up(code.size), '\xcc');
-    std::memcpy(bytes.data(), code.bytes, code.size);
-    image_.code = next_;
-    next_ += bytes.size();
-    image_.pieces.push_back({image_.code, std::move(bytes), true, false});
+    std::string bytes(page_up(places_.own_code + code.size), '\xcc');
+    std::memcpy(bytes.data() + places_.own_code, code.bytes, code.size);
+    image_.code = next_ + places_.own_code;
+    image_.pieces.push_back({next_, std::move(bytes), true, false});
+    next_ += image_.pieces.back().bytes.size();
     trap_ = image_.code + code.trap;
     own_ = {
 #define WARPLOOM_COPY(name, ours) {#name, image_.code + code.ours},
@@ -265,9 +265,11 @@ class Maker {
     return place && libm_base_ != 0 ? libm_base_ + *place : trap_;
   }
 
-  // A page apart from what lies before, so that running over an end faults.
+  // A page apart from what lies before, so that running over an end faults; or far from it.
   Result<Placed> placed(std::string_view bytes, const std::string& place) {
+    constexpr int kMostApart = 16;
     next_ += kPage;
+    if (places_.apart && apart_++ < kMostApart) next_ = places_.apart();
     WARPLOOM_TRY(Placed object, place_segments(bytes, place, next_));
     next_ += object.size;
     return object;
@@ -324,8 +326,10 @@ class Maker {
                  "define it as extern \"C\" with the name of its kernel line"});
   }
 
+  const CellPlaces& places_;
   CellImage image_;
   uint64_t next_;
+  int apart_ = 0;  // objects that lie far from others
   uint64_t libm_base_ = 0;
   uint64_t trap_ = 0;  // an address in the cell, as those of own_
   std::map<std::string, uint64_t, std::less<>> own_;
@@ -333,7 +337,8 @@ class Maker {
 };
 }  // namespace
 
-Result<CellImage> CellImage::make(uint64_t base, const std::vector<CellFunction>& functions) {
-  return Maker(base).make(functions);
+Result<CellImage> CellImage::make(const CellPlaces& places,
+                                  const std::vector<CellFunction>& functions) {
+  return Maker(places).make(functions);
 }
 }  // namespace warploom::verify

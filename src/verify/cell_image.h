@@ -6,7 +6,7 @@
 // (cell_code.h), and for every other name a trap. No code runs for that but libm's own choice of
 // its functions for this processor, here. So the C library is nowhere in a cell.
 //
-//   WARPLOOM_TRY(const CellImage image, CellImage::make(base, {{"/…/5f.image", "gemm"}}));
+//   WARPLOOM_TRY(const CellImage image, CellImage::make({.base = …}, {{"/…/5f.image", "gemm"}}));
 //   image.kernels[0]    // its address in the cell
 //   image.pieces        // what lies where: code, constants, and libm's variables, which are put
 //                       // back to `bytes` before every call
@@ -16,6 +16,7 @@
 // only.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -43,19 +44,28 @@ struct CellFunction {
   std::string name;
 };
 
+// Where an image's parts are to begin.
+struct CellPlaces {
+  uint64_t base = 0;                // the first; the others behind it,
+  std::function<uint64_t()> apart;  // or, where there is this, each where it says
+  uint64_t own_code = 0;            // bytes in front of cell_code() in its first page
+};
+
 struct CellImage {
   // The thread pointer of every thread points here within its own page: below it lie the C
   // library's errno, at it the address of itself, above it what a stack protector reads.
   static constexpr int64_t kThreadPointer = 2048;
+  static constexpr int64_t kCanary = 0x28;  // what that reads
 
   std::vector<CellPiece> pieces;  // in the order of their addresses
   std::vector<uint64_t> kernels;  // of each function asked for
   std::vector<uint64_t> bases;    // likewise, what its image's own addresses are added to
   std::set<uint64_t> functions;   // that candidates were given: mathematics, copies, the trap
   std::vector<CellCodeSection> sections;
-  uint64_t code = 0;  // where cell_code() begins
+  uint64_t code = 0;  // where cell_code() begins, within a page
   uint64_t end = 0;   // behind the last piece
 
-  static Result<CellImage> make(uint64_t base, const std::vector<CellFunction>& functions);
+  static Result<CellImage> make(const CellPlaces& places,
+                                const std::vector<CellFunction>& functions);
 };
 }  // namespace warploom::verify

@@ -52,6 +52,9 @@ constexpr size_t kControlBytes = 64 << 10;
 constexpr size_t kFilter = 512;
 constexpr size_t kInstruction = 1024;
 constexpr size_t kStacks = 2048;
+constexpr size_t kGaps = 32768;
+// At a stack's end, for what lies above a kernel's frame where it is called.
+constexpr uint64_t kAbove = 2048;
 
 int protection_of(const CellPiece& piece) {
   if (piece.writable) return PROT_READ | PROT_WRITE;
@@ -73,17 +76,39 @@ CellLayout::~CellLayout() {
   if (code_file_ >= 0) ::close(code_file_);
 }
 
-Status CellLayout::make() {
+// All in one place, code in front; or each part in a place of its own, in any order, so that nobody
+// tells the judge by how far what lies from what.
+Status CellLayout::place_image() {
+  constexpr uint64_t kLine = 64;
+  constexpr size_t kMostPlaces = 16;  // of buffers
   Random random(options_.seed, "cell");
-  AddressRange from = kUsual;
-  if (options_.elsewhere > 0)
-    from = kElsewhere[as_size(options_.elsewhere) % std::size(kElsewhere)];
-  const uint64_t base = from.low + kHuge * random.below((from.high - from.low) / kHuge);
-  arena_ = base + kCodeRoom;
-  WARPLOOM_TRY(image_, CellImage::make(base, options_.functions));
-  if (image_.end > arena_)
+  const auto within = [&](const AddressRange& range) {
+    return range.low + kHuge * random.below((range.high - range.low) / kHuge);
+  };
+  if (!is_elsewhere()) {
+    const uint64_t base = within(kUsual);
+    arena_ = base + kCodeRoom;
+    const CellPlaces places{.base = base, .own_code = kLine * random.below(kPage / kLine)};
+    WARPLOOM_TRY(image_, CellImage::make(places, options_.functions));
+    if (image_.end <= arena_) return ok();
     return fail({ErrorCode::kResourceLimit, "the code of a candidate is too large", "",
                  "at most 4 GB", fmt::format("{} bytes", image_.end - base)});
+  }
+  const auto anywhere = [&] { return within(kElsewhere[random.below(std::size(kElsewhere))]); };
+  const AddressRange& first = kElsewhere[as_size(options_.elsewhere) % std::size(kElsewhere)];
+  arena_ = anywhere();
+  std::vector<uint64_t> arenas;
+  for (size_t i = 0; i < std::min(options_.mapped.size(), kMostPlaces); ++i)
+    arenas.push_back(i == 0 ? within(first) : anywhere());
+  for (size_t i = 0; i < options_.mapped.size(); ++i)
+    apart_.push_back({options_.mapped[i].extent, arenas[i % kMostPlaces]});
+  const CellPlaces places{.base = anywhere(), .apart = anywhere, .own_code = random.below(kPage)};
+  WARPLOOM_TRY(image_, CellImage::make(places, options_.functions));
+  return ok();
+}
+
+Status CellLayout::make() {
+  WARPLOOM_CHECK(place_image());
   WARPLOOM_CHECK(allocate());
   list_regions();
   WARPLOOM_CHECK(write_code_file());
@@ -93,7 +118,11 @@ Status CellLayout::make() {
 }
 
 uint64_t CellLayout::address_of(const void* ours) const {
-  return arena_ + as_uint64(memory_->offset(ours));
+  const int64_t offset = memory_->offset(ours);
+  for (const Apart& one : apart_)
+    if (one.extent.offset <= offset && offset < one.extent.offset + one.extent.bytes)
+      return one.arena + as_uint64(offset);
+  return arena_ + as_uint64(offset);
 }
 
 uint64_t CellLayout::thread_pointer(int thread) const {
@@ -102,6 +131,12 @@ uint64_t CellLayout::thread_pointer(int thread) const {
 
 uint64_t CellLayout::end_of_stack(int thread) const {
   return address_of(threads_[as_size(thread)].stack.get()) + kPage + kStack;
+}
+
+// As a function is entered: with a return address, here one that leads nowhere.
+uint64_t CellLayout::begin_of_stack(int thread) const {
+  constexpr uint64_t kBelow = 128;
+  return end_of_stack(thread) - kAbove - drop_ - kBelow - sizeof(uint64_t);
 }
 
 Result<std::shared_ptr<void>> CellLayout::take(uint64_t bytes) {
@@ -126,12 +161,20 @@ Status CellLayout::allocate() {
   return ok();
 }
 
-void CellLayout::map_shared(const void* ours, uint64_t bytes, uint64_t address) {
+std::string CellLayout::input_at(uint64_t address) const {
+  for (const CellMapped& one : options_.mapped) {
+    const uint64_t begin = address_of(memory_->base() + one.extent.offset);
+    if (begin <= address && address - begin < as_uint64(one.extent.bytes)) return one.input;
+  }
+  return "";
+}
+
+void CellLayout::map_shared(const void* ours, uint64_t bytes, uint64_t address, bool writable) {
   regions_.push_back({.address = address,
                       .bytes = bytes,
                       .offset = as_uint64(memory_->offset(ours)),
                       .of_code = 0,
-                      .rights = PROT_READ | PROT_WRITE});
+                      .rights = writable ? PROT_READ | PROT_WRITE : PROT_READ});
 }
 
 // What the cell maps, and of which file.
@@ -155,9 +198,9 @@ void CellLayout::list_regions() {
     map_shared(stack, kStack, address_of(stack));
     map_shared(thread.local.get(), kPage, address_of(thread.local.get()));
   }
-  for (const SharedMemory::Extent& extent : options_.mapped) {
-    const char* const begin = memory_->base() + extent.offset;
-    map_shared(begin, as_uint64(extent.bytes), address_of(begin));
+  for (const CellMapped& one : options_.mapped) {
+    const char* const begin = memory_->base() + one.extent.offset;
+    map_shared(begin, as_uint64(one.extent.bytes), address_of(begin), one.input.empty());
   }
 }
 
@@ -192,16 +235,32 @@ void CellLayout::write_entry() {
   auto* const stacks = reinterpret_cast<uint64_t*>(page + kStacks);
   for (int thread = 1; thread <= options_.threads; ++thread)
     stacks[thread - 1] = end_of_stack(thread);
-  const auto end_of = [](const CellRegion& region) { return region.address + region.bytes; };
-  const CellRegion& highest = *std::ranges::max_element(regions_, {}, end_of);
-  const CellEntry entry{.low = image_.code,
-                        .high = end_of(highest),
-                        .top = kTop,
+  const std::vector<CellGap> given_back = gaps();
+  std::memcpy(page + kGaps, given_back.data(), given_back.size() * sizeof(CellGap));
+  const CellEntry entry{.gaps = reinterpret_cast<const CellGap*>(control() + kGaps),
+                        .gap_count = std::ssize(given_back),
                         .threads = options_.threads,
                         .stacks = reinterpret_cast<const uint64_t*>(control() + kStacks),
                         .filter = reinterpret_cast<const void*>(control() + kFilter),
                         .filter_refused = -1};
   std::memcpy(page, &entry, sizeof entry);
+}
+
+// What lies between regions that are far apart, before the first and behind the last: this
+// program's own memory is there.
+std::vector<CellGap> CellLayout::gaps() const {
+  constexpr uint64_t kFar = kCodeRoom;
+  std::vector<CellRegion> sorted = regions_;
+  std::ranges::sort(sorted, {}, &CellRegion::address);
+  std::vector<CellGap> all;
+  uint64_t at = 0;
+  for (const CellRegion& region : sorted) {
+    const bool far = at == 0 || (is_elsewhere() && region.address - at > kFar);
+    if (far) all.push_back({at, region.address - at});
+    at = region.address + region.bytes;
+  }
+  all.push_back({at, kTop - at});
+  return all;
 }
 
 bool CellLayout::is_filtered() const {
@@ -232,6 +291,12 @@ bool CellLayout::is_planned(const std::string& line) const {
 
 void CellLayout::renew(uint64_t seed) {
   Random random(seed, "as new");
+  garbage_ = Random(seed, "garbage");
+  garbage_seed_ = garbage_.next();
+  // By which a kernel's frame lies anywhere in a page; elsewhere it begins at no cache line's end.
+  drop_ = is_elsewhere() ? 16 * garbage_.below(kPage / 16) : 64 * garbage_.below(kPage / 64);
+  // What a stack's protector compares with is a program's, not a thread's; its lowest byte is 0.
+  const uint64_t canary = garbage_.next() & ~uint64_t{0xff};
   std::memset(control_.get(), 0, kControlBytes);
   for (int thread = 0; thread <= options_.threads; ++thread) {
     const ThreadMemory& memory = threads_[as_size(thread)];
@@ -241,6 +306,7 @@ void CellLayout::renew(uint64_t seed) {
     std::memset(local, 0, kPage);
     const uint64_t pointer = thread_pointer(thread);
     std::memcpy(local + CellImage::kThreadPointer, &pointer, sizeof pointer);
+    std::memcpy(local + CellImage::kThreadPointer + CellImage::kCanary, &canary, sizeof canary);
   }
   for (const auto& [piece, copy] : variables_)
     std::memcpy(copy.get(), piece->bytes.data(), piece->bytes.size());
@@ -265,12 +331,14 @@ void CellLayout::keep() {
     return all;
   };
   kept_[kLeft] = contents();
+  kept_drop_ = drop_;
   renew(options_.seed + 1);
   kept_[kNew] = contents();
 }
 
 void CellLayout::put_back(Kept kept) {
   const auto parts = renewed();
+  drop_ = kept_drop_;
   for (size_t i = 0; i < parts.size(); ++i)
     std::memcpy(parts[i].begin, kept_[kept][i].data(), parts[i].bytes);
 }
@@ -301,7 +369,7 @@ std::vector<CellSpan> CellLayout::spans() const {
   const auto add = [&](uint64_t begin, uint64_t size, uint64_t step) {
     all.push_back({reinterpret_cast<const unsigned char*>(begin), size, step});
   };
-  for (const SharedMemory::Extent& extent : options_.mapped) {
+  for (const auto& [extent, input] : options_.mapped) {
     bytes += extent.bytes;
     add(address_of(memory_->base() + extent.offset), as_uint64(extent.bytes), kPage);
   }
@@ -312,13 +380,32 @@ std::vector<CellSpan> CellLayout::spans() const {
   return all;
 }
 
-// The control, the spans and the steps behind it, the steps' buffers behind them.
+// The lists of a round's buffers: behind all else, or, as any program might have them, at an odd
+// place there or on the first thread's stack.
+char* CellLayout::place_of_lists(char* behind, uint64_t bytes) {
+  constexpr uint64_t kWord = sizeof(uint64_t);
+  if (!is_elsewhere()) return behind;
+  const bool fits = bytes + kWord <= kAbove;
+  if (fits && garbage_.below(2) == 0) {
+    char* const end = static_cast<char*>(threads_[1].stack.get()) + kPage + kStack;
+    return end - kAbove + kWord * garbage_.below((kAbove - bytes) / kWord);
+  }
+  const char* const end = static_cast<char*>(control_.get()) + kControlBytes;
+  const auto room = as_uint64(end - behind) - bytes;
+  return behind + kWord * garbage_.below(room / kWord + 1);
+}
+
+// The control, words for registers, the spans and the steps behind it, the steps' buffers behind
+// them.
 Result<CellControl*> CellLayout::write_control(const Round& round) {
   const std::vector<CellSpan> looked_at = spans();
-  size_t bytes = sizeof(CellControl) + looked_at.size() * sizeof(CellSpan) +
-                 round.launches.size() * sizeof(CellStep);
+  const size_t fixed = sizeof(CellControl) + sizeof(CellWords) +
+                       looked_at.size() * sizeof(CellSpan) +
+                       round.launches.size() * sizeof(CellStep);
+  size_t of_lists = 0;
   for (const CellLaunch& launch : round.launches)
-    bytes += launch.buffers.size() * sizeof(uint64_t);
+    of_lists += launch.buffers.size() * sizeof(uint64_t);
+  const size_t bytes = fixed + of_lists;
   if (bytes > kControlBytes)
     return fail({ErrorCode::kResourceLimit, "a launch list is too long", "",
                  fmt::format("{} bytes of launches and arguments", kControlBytes),
@@ -326,10 +413,15 @@ Result<CellControl*> CellLayout::write_control(const Round& round) {
   auto* const page = static_cast<char*>(control_.get());
   std::memset(page, 0, kControlBytes);
   auto* const control = reinterpret_cast<CellControl*>(page);
-  auto* const spans = reinterpret_cast<CellSpan*>(control + 1);
+  auto* const words = reinterpret_cast<CellWords*>(control + 1);
+  // Some as long as numbers or offsets are, some as addresses.
+  for (uint64_t& word : words->words)
+    word = garbage_.next() >> garbage_.below(64);
+  auto* const spans = reinterpret_cast<CellSpan*>(words + 1);
   std::ranges::copy(looked_at, spans);
   auto* const steps = reinterpret_cast<CellStep*>(spans + looked_at.size());
-  auto* buffers = reinterpret_cast<uint64_t*>(steps + round.launches.size());
+  auto* const behind = reinterpret_cast<char*>(steps + round.launches.size());
+  auto* buffers = reinterpret_cast<uint64_t*>(place_of_lists(behind, of_lists));
   for (size_t i = 0; i < round.launches.size(); ++i) {
     const CellLaunch& launch = round.launches[i];
     std::ranges::copy(launch.buffers, buffers);
@@ -348,6 +440,7 @@ Result<CellControl*> CellLayout::write_control(const Round& round) {
   control->step_count = std::ssize(round.launches);
   control->times = round.times;
   control->threads = round.threads;
+  if (is_elsewhere()) control->words = reinterpret_cast<const CellWords*>(address_of(words));
   control->spans = reinterpret_cast<const CellSpan*>(address_of(spans));
   control->span_count = std::ssize(looked_at);
   return control;

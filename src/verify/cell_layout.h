@@ -10,10 +10,12 @@
 #include <utility>
 #include <vector>
 #include "base/error.h"
+#include "base/random.h"
 #include "verify/cell.h"
 #include "verify/cell_code.h"
 #include "verify/cell_image.h"
 #include "verify/cell_plan.h"
+#include "verify/shared_memory.h"
 
 namespace warploom::verify {
 struct CellControl;
@@ -33,6 +35,8 @@ class CellLayout {
   Status make();
 
   uint64_t address_of(const void* ours) const;
+  // The input whose copy lies at an address of the cell; empty: none's.
+  std::string input_at(uint64_t address) const;
 
   const CellImage& image() const { return image_; }
 
@@ -67,6 +71,15 @@ class CellLayout {
   // Of the first thread, 0, which only makes the others, and of those: 1, 2, …
   uint64_t thread_pointer(int thread) const;
   uint64_t end_of_stack(int thread) const;
+  // The stack pointer with which a thread begins a round: another one after each renewal.
+  uint64_t begin_of_stack(int thread) const;
+
+  // Whether kernels are called as any program might: lists of buffers on a stack, registers that
+  // hold no argument filled with what nobody knows.
+  bool is_elsewhere() const { return options_.elsewhere > 0; }
+
+  // What the registers of vectors hold then.
+  uint64_t garbage_seed() const { return garbage_seed_; }
 
  private:
   // A thread's parts of the shared memory.
@@ -81,11 +94,20 @@ class CellLayout {
     uint64_t bytes;
   };
 
+  // Mapped memory that lies apart from the arena.
+  struct Apart {
+    SharedMemory::Extent extent;
+    uint64_t arena = 0;
+  };
+
+  Status place_image();
+  std::vector<CellGap> gaps() const;
+  char* place_of_lists(char* behind, uint64_t bytes);
   std::vector<Part> renewed() const;
   std::vector<CellSpan> spans() const;
   Status allocate();
   Result<std::shared_ptr<void>> take(uint64_t bytes);
-  void map_shared(const void* ours, uint64_t bytes, uint64_t address);
+  void map_shared(const void* ours, uint64_t bytes, uint64_t address, bool writable = true);
   void list_regions();
   Status write_code_file();
   void write_entry();
@@ -93,7 +115,13 @@ class CellLayout {
 
   std::shared_ptr<SharedMemory> memory_;
   CellOptions options_;
-  uint64_t arena_ = 0;  // the cell's address of the shared memory's first byte
+  // The cell's address of the shared memory's first byte, but for what lies apart.
+  uint64_t arena_ = 0;
+  std::vector<Apart> apart_;
+  Random garbage_{1};
+  uint64_t garbage_seed_ = 0;
+  uint64_t drop_ = 0;       // of a stack, from its end to where it is used
+  uint64_t kept_drop_ = 0;  // when contents were kept
   CellImage image_;
   std::shared_ptr<void> control_;
   std::vector<ThreadMemory> threads_;

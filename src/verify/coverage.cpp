@@ -342,7 +342,8 @@ Coverage coverage_of(const Graph& given, Track track, SpecialValues promised, co
       case InputFamily::nans: in_force = on.nans && !finite; break;
       case InputFamily::ends: in_force = on.ends && !finite; break;
       case InputFamily::large: in_force = on.large; break;
-      case InputFamily::level_rows: in_force = on.level_rows; break;
+      case InputFamily::level_rows:
+      case InputFamily::ordered_rows: in_force = on.level_rows; break;
       default: break;
     }
     if (in_force) out.families.push_back(family);

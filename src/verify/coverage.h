@@ -18,6 +18,9 @@
 //   level_rows   every other row is one number again and again, such as padding. Not where a step
 //                stands behind arithmetic that rounds, nor where what cancels in such a row (a
 //                variance) is a divisor and nothing is added to it before
+//   ordered_rows rows as programs have them and no chance brings them about: ascending, descending,
+//                one number among zeros, one far from the others', mostly zeros; each two alike.
+//                Where level_rows hold
 //
 // An input carries infinities and NaN where what comes of them is IEEE's alone: not the weights of
 // padded windows (0 · infinity at the border is computed by some kernels and left out by others),

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
-#include <string_view>
 #include <utility>
 #include <vector>
 #include "base/casts.h"
@@ -65,16 +64,13 @@ enum class Shape : uint8_t {
 };
 
 struct Row {
-  std::string_view name;
   Shape shape;
   int32_t shift;
   float scale;
-  bool wide;
 };
 
 constexpr std::array kRows = {
-#define WARPLOOM_INPUT_FAMILY(name, shape, shift, scale, wide) \
-  Row{#name, Shape::shape, shift, scale, wide},
+#define WARPLOOM_INPUT_FAMILY(name, shape, shift, scale, wide) Row{Shape::shape, shift, scale},
 #include "verify/input_families.def"
 };
 
@@ -191,6 +187,37 @@ void with_level_rows(const Stream& stream, float* out, int64_t first, int64_t co
     if ((choice & 1) != 0) continue;
     const float number = as_float(as_int((choice >> 1) % 17)) * 0.5f - 4;
     out[i] = scale * (stream.without_zeros && number == 0 ? 4.5f : number);
+  }
+}
+
+// Rows as programs have them and no chance brings them about, two alike one after the other:
+// numbers that ascend, or descend; one among zeros, as indices are encoded; a number far from the
+// others'; the last with what is below 0 made 0, as behind a ReLU.
+void with_ordered_rows(const Stream& stream, float* out, int64_t first, int64_t count) {
+  constexpr uint32_t kKinds = 6;
+  const auto scale = as_float(stream.scale);
+  const uint32_t key = rows_key_of(stream);
+  const float zero = stream.without_zeros ? 4.5f : 0.0f;
+  // Weights that are scaled to their sums stay so.
+  const bool few = bits_of(stream.dtype) < 32 && stream.dtype != Dtype::bf16;
+  const float unit_of_level = few || stream.scale != 1 ? 0.5f : 8.0f;
+  const int64_t length = stream.row > 0 ? stream.row : 1;
+  const float step = std::ldexp(1.0f, 1 - as_int(std::bit_width(as_uint64(length))));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t row = (first + i) / length;
+    const int64_t place = (first + i) % length;
+    const uint32_t choice = scramble(as_uint32(row / 2) * 0x9e3779b1u + key);
+    const uint32_t more = choice / kKinds;
+    const float ascending = as_float(4 * place - 2 * length + 1) * step;
+    const float level = as_float(as_int(more % 17) - 8);
+    switch (choice % kKinds) {
+      case 0: break;
+      case 1: out[i] = scale * ascending; break;
+      case 2: out[i] = -scale * ascending; break;
+      case 3: out[i] = scale * (place == more % length ? 0.5f + as_float(more & 7) : zero); break;
+      case 4: out[i] = scale * (level == 0 ? zero : level * unit_of_level); break;
+      default: out[i] = out[i] > 0 ? out[i] : scale * zero; break;
+    }
   }
 }
 
@@ -315,6 +342,7 @@ void make_values(const Stream& stream, float* out, int64_t begin, int64_t count,
     case Shape::nans:
     case Shape::bell:
     case Shape::level_rows:
+    case Shape::ordered_rows:
     case Shape::outliers: {
       const int32_t outlier = row.shape == Shape::outliers ? outlier_of(stream.dtype) : 1;
       const float deviation = kBellScale * row.scale * scale;
@@ -326,6 +354,8 @@ void make_values(const Stream& stream, float* out, int64_t begin, int64_t count,
       with_rare(stream, row.shape == Shape::nans, out, begin, count, keys, first_block);
       if (row.shape == Shape::level_rows)
         with_level_rows(stream, out, block * kBlock + begin, count);
+      if (row.shape == Shape::ordered_rows)
+        with_ordered_rows(stream, out, block * kBlock + begin, count);
       break;
     }
     case Shape::span: {
@@ -361,22 +391,6 @@ void store_values(Dtype dtype, std::byte* out, const float* values, int64_t coun
 }
 
 }  // namespace
-
-std::string_view name_of(InputFamily family) {
-  return kRows[as_size(family)].name;
-}
-
-const std::vector<InputFamily>& input_families() {
-  static const std::vector<InputFamily> all = {
-#define WARPLOOM_INPUT_FAMILY(name, ...) InputFamily::name,
-#include "verify/input_families.def"
-  };
-  return all;
-}
-
-bool is_wide(InputFamily family) {
-  return kRows[as_size(family)].wide;
-}
 
 void fill(const Stream& stream, void* out, int64_t begin, int64_t count, int threads) {
   constexpr int64_t kPart = 1 << 18;
@@ -450,9 +464,9 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, ui
   constexpr size_t kMostCarriers = 3;  // of more, hardly a number is left
   if (carriers.inputs.size() > kMostCarriers) carriers.inputs.resize(kMostCarriers);
   const bool without_least = row.shape == Shape::whole_range && avoids_least(graph);
-  const bool without_zeros = row.shape == Shape::level_rows
-                                 ? divides_by_zeros(graph)
-                                 : row.shape == Shape::ties && avoids_zeros(graph);
+  const bool by_rows = row.shape == Shape::level_rows || row.shape == Shape::ordered_rows;
+  const bool without_zeros =
+      by_rows ? divides_by_zeros(graph) : row.shape == Shape::ties && avoids_zeros(graph);
   std::vector<Stream> streams;
   for (size_t i = 0; i < roles.size(); ++i) {
     const auto& input = graph.tensor(graph.inputs[i]);

@@ -1,5 +1,6 @@
 #include "verify/judge.h"
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -14,6 +15,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -260,7 +262,18 @@ Status Judge::check_constants(const LaunchList& list) const {
 }
 
 namespace {
-constexpr double kMostSetMs = 1500;  // for the inputs of a family and their truth, on cores
+constexpr double kMostSetMs = 1500;          // for the inputs of a family and their truth, on cores
+constexpr double kMostInChecksMs = 120'000;  // of calls that are checked family by family
+
+// In words, that families from this one on were not looked at.
+std::string left_out(const std::vector<InputFamily>& families, size_t from) {
+  std::vector<std::string_view> names;
+  for (size_t i = from; i < families.size(); ++i)
+    names.push_back(name_of(families[i]));
+  return fmt::format(
+      "that it is right on inputs of these families, for which there was no time: {}",
+      fmt::join(names, ", "));
+}
 
 }  // namespace
 
@@ -295,22 +308,31 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
   }
   const size_t never_left_out = roomy ? 3 : 2;
   const auto start = Clock::now();
-  double dearest = 0;  // of the families so far, beyond its share, ms
+  double dearest = 0;       // of the families so far, beyond its share, ms
+  double in_checks_ms = 0;  // of that time, what the candidate's calls and looks at them took
   for (size_t i = 0; i < families.size(); ++i) {
     const GpuTurn::Held working = turn_->share();
     const double begun = ms_since(start);
-    const double left = request.check_ms - begun;
+    // A foreign candidate must not be slow so that less is looked at.
+    const double left = request.check_ms - begun + (request.foreign ? in_checks_ms : 0);
     // When the time is up, families whose making alone is dear are left out and do not appear in
     // the evidence. Cheap ones are judged on a few rows.
-    if (request.whole && i >= never_left_out && left <= 0 && dearest > kMostSetMs) break;
+    const bool is_late = left <= 0 && dearest > kMostSetMs;
+    if (request.whole && i >= never_left_out && (is_late || in_checks_ms > kMostInChecksMs)) {
+      if (request.foreign) verdict.not_promised.push_back(left_out(families, i));
+      break;
+    }
     const auto families_left = as_double(families.size() - i);
     const double share = std::max(50.0, left / families_left);
     const double for_set = ms_for_set(request, {i == 0, share, left});
     WARPLOOM_TRY(const Set set, set_of(families[i], for_set));
+    const double made = ms_since(start);
     const double before_ms = calls_ms_;
     WARPLOOM_TRY(Evidence evidence, check_family(candidate, set, request, 0.6 * share));
     if (i == 0) WARPLOOM_CHECK(check_speed(request, calls_ms_ - before_ms));
-    dearest = std::max(dearest, ms_since(start) - begun - std::max(0.0, share));
+    const double over = ms_since(start);
+    in_checks_ms += over - made;
+    dearest = std::max(dearest, (request.foreign ? made : over) - begun - std::max(0.0, share));
     verdict.error = std::max(verdict.error, evidence.error);
     verdict.max_error = std::max(verdict.max_error, evidence.max_error);
     verdict.reference_error = std::max(verdict.reference_error, evidence.reference_error);

@@ -1,6 +1,8 @@
 #include "verify/range_ends.h"
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <vector>
@@ -44,6 +46,7 @@ constexpr double kAlways[] = {0,
                               1e-19,
                               1e-30,
                               0x1p-126,
+                              1e-40,
                               1e-42,
                               1e4,
                               1e10,
@@ -53,6 +56,10 @@ constexpr double kAlways[] = {0,
                               0x1.fffffep127,
                               std::numeric_limits<double>::infinity(),
                               std::numeric_limits<double>::quiet_NaN()};
+
+// NaN of other bits than those that computing gives: with all of them, with the lowest alone, so
+// that it signals, and with what a cut to 16 bits keeps.
+constexpr uint32_t kOtherNans[] = {0x7fffffff, 0xffffffff, 0x7f800001, 0xff800001, 0x7fa00000};
 
 // What a step does to a number that was rounded, no bound of rounding tells.
 constexpr OpKind kSteps[] = {OpKind::Floor,
@@ -138,6 +145,10 @@ std::vector<float> ends_for(const Graph& graph, Dtype dtype) {
     out.push_back(as_float(point));
     out.push_back(as_float(-point));
   }
+  // Others are rounded to a type by each machine in its own way.
+  if (dtype == Dtype::f32 || dtype == Dtype::bf16)
+    for (const uint32_t bits : kOtherNans)
+      out.push_back(std::bit_cast<float>(bits));
   return out;
 }
 }  // namespace warploom::verify

@@ -190,7 +190,9 @@ Status Runner::hold(const Work& work) {
   int threads = 1;
   CellOptions options{.seed = random_.next(),
                       .elsewhere = is_elsewhere_ ? as_int(first_place_ + worlds_) : 0};
-  if (!is_elsewhere_) options.mapped = extents_;
+  if (!is_elsewhere_)
+    for (const SharedMemory::Extent& extent : extents_)
+      options.mapped.push_back({extent});
   for (const Kernel& kernel : work.list->kernels) {
     WARPLOOM_TRY(std::string image, read_file(images_.at(&kernel)));
     options.functions.push_back({std::move(image), kernel.name});
@@ -200,9 +202,10 @@ Status Runner::hold(const Work& work) {
   WARPLOOM_CHECK(take_scratch(*work.list, threads));
   options.threads = threads;
   for (const auto& [name, copy] : copies_)
-    options.mapped.push_back(memory_->extent_of(copy.memory.get()));
+    options.mapped.push_back(
+        {memory_->extent_of(copy.memory.get()), copy.of_input ? name : std::string()});
   for (const auto& scratch : scratch_)
-    options.mapped.push_back(memory_->extent_of(scratch.get()));
+    options.mapped.push_back({memory_->extent_of(scratch.get())});
   WARPLOOM_TRY(cell_, Cell::start(memory_, options));
   sandbox_ = cell_->held();
   idle_us_.clear();

@@ -89,6 +89,7 @@ Status Runner::look_at_chain(const std::vector<Work>& works) {
   const int64_t calls = std::reduce(kSeries.begin(), kSeries.end());
   const double needed_ms = longest_us * as_double(calls) / 1e3;
   renew(works[0]);
+  cell_->go_on();
   for (const int length : kSeries) {
     for (const std::string& name : options_.outputs)
       if (const auto output = works[0].buffers.find(name); output != works[0].buffers.end())
@@ -134,6 +135,7 @@ Status Runner::look_at_changes(const Work& work) {
     WARPLOOM_CHECK(timed_call(work));
     renew_inputs(work);
     perturb(seed, swaps);
+    cell_->go_on();
     WARPLOOM_CHECK(time_launches(work));
     if (hash_of_outputs(work) != expected)
       return keeps_state("another output in a call on inputs that differ a little");

@@ -1,4 +1,5 @@
 #include "verify/traced.h"
+#include <cpuid.h>
 #include <elf.h>
 #include <signal.h>  // IWYU pragma: keep (siginfo_t)
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <vector>
 #include "base/casts.h"
+#include "base/random.h"
 
 namespace warploom::verify {
 namespace {
@@ -32,6 +34,13 @@ constexpr uint32_t kNewMxcsr = 0x1f80;
 constexpr unsigned long long kCodeSegment = 0x33;
 constexpr unsigned long long kStackSegment = 0x2b;
 constexpr size_t kMostState = 16 << 10;
+// Of FXSAVE's part: which of x87's registers are in use, a bit each; and where those of SSE lie.
+constexpr size_t kTags = 4;
+constexpr size_t kXmm = 160;
+constexpr size_t kXmmBytes = 256;
+// Bits of the state's parts, and the word of the kernel's that says which of them there are.
+constexpr size_t kPartsThereAre = 464;
+constexpr uint64_t kSse = 1 << 1;
 
 Stop stop_of(int status) {
   if (WIFSIGNALED(status)) return {.gone = true, .signal = WTERMSIG(status)};
@@ -97,9 +106,46 @@ bool TracedThread::set(const Registers& wanted) const {
   fresh.rsi = wanted.second;
   fresh.fs_base = wanted.thread_pointer;
   if (trace(PTRACE_SETREGS, id_, 0, &fresh) != 0) return false;
-  std::vector<char> copy = floating_;
+  if (wanted.as_left) return true;
+  std::vector<char> copy = wanted.kept ? *wanted.kept : floating_;
+  if (wanted.garbage) fill_vectors(copy, *wanted.garbage);
   iovec state{copy.data(), copy.size()};
   return trace(PTRACE_SETREGSET, id_, NT_X86_XSTATE, &state) == 0;
+}
+
+// Vectors, their upper halves, masks and all that AVX-512 adds, as far as this processor has them.
+void TracedThread::fill_vectors(std::vector<char>& state, uint64_t seed) const {
+  uint64_t parts = 0;
+  std::memcpy(&parts, state.data() + kPartsThereAre, sizeof parts);
+  Random random(seed, "vectors");
+  const auto fill = [&](size_t from, size_t bytes) {
+    for (size_t at = from; at + sizeof(uint64_t) <= from + bytes; at += sizeof(uint64_t)) {
+      const uint64_t word = random.next();
+      std::memcpy(state.data() + at, &word, sizeof word);
+    }
+  };
+  uint64_t used = kSse;
+  fill(kXmm, kXmmBytes);
+  for (const unsigned int part : {2u, 5u, 6u, 7u}) {
+    unsigned int size = 0;
+    unsigned int offset = 0;
+    unsigned int c = 0;
+    unsigned int d = 0;
+    const bool known = __get_cpuid_count(0xd, part, &size, &offset, &c, &d) != 0 && size != 0;
+    const bool there = known && (parts >> part & 1) != 0 && offset + size <= state.size();
+    if (!there) continue;
+    fill(offset, size);
+    used |= uint64_t{1} << part;
+  }
+  std::memcpy(state.data() + kHeader, &used, sizeof used);
+}
+
+bool TracedThread::uses_floating_stack() const {
+  const std::vector<char> state = vectors();
+  if (state.size() < kHeader + sizeof(uint64_t)) return false;
+  uint64_t used = 0;
+  std::memcpy(&used, state.data() + kHeader, sizeof used);
+  return (used & 1) != 0 && state[kTags] != 0;
 }
 
 uint64_t TracedThread::instruction() const {

@@ -39,6 +39,11 @@ struct Registers {
   uint64_t first = 0;  // argument
   uint64_t second = 0;
   uint64_t thread_pointer = 0;
+  // Floating point, vectors, masks and tiles: as the thread left them, as vectors() told them, with
+  // garbage in vectors and masks, or, if none of these, as a new thread has them.
+  bool as_left = false;
+  const std::vector<char>* kept = nullptr;
+  std::optional<uint64_t> garbage;  // its seed
 };
 
 class TracedThread {
@@ -59,12 +64,15 @@ class TracedThread {
   std::optional<user_regs_struct> registers() const;
   bool set_registers(const user_regs_struct& registers) const;
   std::vector<char> vectors() const;  // NT_X86_XSTATE; empty: not known
+  bool uses_floating_stack() const;   // that of x87, whose registers MMX's are
   bool step() const;                  // one instruction
   std::optional<uint64_t> word_at(uint64_t address) const;
   bool put_word(uint64_t address, uint64_t word) const;  // in memory that it cannot write as well
   void interrupt(pid_t process) const;                   // it comes to stand by SIGSTOP
 
  private:
+  void fill_vectors(std::vector<char>& state, uint64_t seed) const;
+
   pid_t id_;
   std::vector<char> floating_;  // NT_X86_XSTATE, as of a new thread
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include "base/error.h"
@@ -35,7 +36,8 @@ struct Held {
   }
 };
 
-Held held(const std::string& body, int threads = 1) {
+Held held(const std::string& body, int threads = 1, int elsewhere = 0,
+          const std::string& input = "") {
   Held made;
   const std::string text =
       "#include <cmath>\n#include <cstdlib>\n#include <cstring>\nextern \"C\" void kernel(void* "
@@ -47,8 +49,9 @@ Held held(const std::string& body, int threads = 1) {
   EXPECT_TRUE(image) << (image ? "" : image.error().message);
   if (!image) return made;
   const CellOptions options{.functions = {{read_file(image->path).value(), "kernel"}},
-                            .mapped = {made.memory->extent_of(made.buffer.get())},
-                            .threads = threads};
+                            .mapped = {{made.memory->extent_of(made.buffer.get()), input}},
+                            .threads = threads,
+                            .elsewhere = elsewhere};
   auto cell = Cell::start(made.memory, options);
   EXPECT_TRUE(cell) << (cell ? "" : cell.error().message + ": " + cell.error().found);
   if (cell) made.cell = *std::move(cell);
@@ -181,10 +184,128 @@ TEST(Cell, LiesWhereProgramsHaveTheirMemoryWhenAsked) {
   EXPECT_EQ(place_of(*one.cell) & ~uint64_t{7}, 0x70u);
   for (int place = 1; place <= 4; ++place) {
     const auto other = Cell::start(
-        one.memory, {.mapped = {one.memory->extent_of(one.buffer.get())}, .elsewhere = place});
+        one.memory, {.mapped = {{one.memory->extent_of(one.buffer.get())}}, .elsewhere = place});
     ASSERT_TRUE(other) << other.error().found;
     EXPECT_NE(place_of(**other) & ~uint64_t{7}, 0x70u) << place;
   }
+}
+
+// What a body writes to `out[0]` and `out[1]`, a word, in calls between which all is renewed.
+std::set<uint64_t> words_of(Held& one, int calls) {
+  std::set<uint64_t> found;
+  for (int call = 0; call < calls; ++call) {
+    one.cell->renew(static_cast<uint64_t>(call));
+    EXPECT_TRUE(one.call());
+    uint64_t word = 0;
+    std::memcpy(&word, one.values(), sizeof word);
+    found.insert(word);
+  }
+  return found;
+}
+
+const char* const kWriteWord = "__builtin_memcpy(out, &word, 8);";
+constexpr int kElsewhere = 1;
+
+TEST(Cell, ElsewhereRegistersOfVectorsHoldWhatNobodyKnows) {
+  const std::string body =
+      std::string("long word; asm volatile(\"movq %%xmm13, %0\" : \"=r\"(word));") + kWriteWord;
+  Held here = held(body);
+  ASSERT_TRUE(here.cell);
+  EXPECT_EQ(words_of(here, 3), std::set<uint64_t>{0});
+  Held elsewhere = held(body, 1, kElsewhere);
+  ASSERT_TRUE(elsewhere.cell);
+  const auto words = words_of(elsewhere, 4);
+  EXPECT_EQ(words.size(), 4u);
+  EXPECT_FALSE(words.contains(0));
+}
+
+TEST(Cell, ElsewhereRegistersWithoutArgumentsHoldWhatNobodyKnows) {
+  Held one =
+      held(std::string("long word; asm volatile(\"mov %%r11, %0\" : \"=r\"(word));") + kWriteWord,
+           1, kElsewhere);
+  ASSERT_TRUE(one.cell);
+  EXPECT_GT(words_of(one, 8).size(), 4u);
+}
+
+TEST(Cell, ElsewhereItsPartsLieFarFromOneAnother) {
+  const std::string body =
+      std::string(
+          "long word = ((long)__builtin_frame_address(0) >> 40) - ((long)buffers[0] >> 40);") +
+      kWriteWord;
+  Held here = held(body);
+  ASSERT_TRUE(here.cell);
+  EXPECT_EQ(words_of(here, 1), std::set<uint64_t>{0});
+  int apart = 0;
+  for (int place = 1; place <= 4; ++place) {
+    Held one = held(body, 1, place);
+    ASSERT_TRUE(one.cell);
+    apart += !words_of(one, 1).contains(0);
+  }
+  EXPECT_GE(apart, 1);
+}
+
+TEST(Cell, TheStackBeginsAnywhereInAPage) {
+  Held one = held(std::string("long word = (long)__builtin_frame_address(0) & 4095;") + kWriteWord);
+  ASSERT_TRUE(one.cell);
+  EXPECT_GT(words_of(one, 20).size(), 8u);
+}
+
+TEST(Cell, WhatTheStacksProtectorReadsIsAsInAProgram) {
+  Held one = held(std::string("long word; asm volatile(\"mov %%fs:0x28, %0\" : \"=r\"(word));") +
+                  kWriteWord);
+  ASSERT_TRUE(one.cell);
+  const auto words = words_of(one, 5);
+  EXPECT_EQ(words.size(), 5u);
+  for (const uint64_t word : words)
+    EXPECT_EQ(word & 0xff, 0u);
+}
+
+TEST(Cell, ARegisterThatIsNotGivenBackIsForbiddenElsewhere) {
+  Held one = held("if (block == 2) asm volatile(\"not %%r13\" : : : \"memory\");", 1, kElsewhere);
+  ASSERT_TRUE(one.cell);
+  const auto us = one.call(4);
+  ASSERT_FALSE(us);
+  EXPECT_EQ(us.error().code, ErrorCode::kCandidateForbidden) << us.error().message;
+}
+
+TEST(Cell, AnX87RegisterThatIsLeftInUseIsForbiddenElsewhere) {
+  Held one = held("asm volatile(\"fldpi\"); out[0] = 1;", 1, kElsewhere);
+  ASSERT_TRUE(one.cell);
+  const auto us = one.call();
+  ASSERT_FALSE(us);
+  EXPECT_EQ(us.error().code, ErrorCode::kCandidateForbidden) << us.error().message;
+}
+
+TEST(Cell, AnInputCanBeReadAlone) {
+  Held reads = held("volatile int z = out[block]; (void)z;", 1, 0, "x");
+  ASSERT_TRUE(reads.cell);
+  EXPECT_TRUE(reads.call());
+  Held writes = held("volatile int* z = out; *z = *z;", 1, 0, "x");
+  ASSERT_TRUE(writes.cell);
+  const auto us = writes.call();
+  ASSERT_FALSE(us);
+  EXPECT_EQ(us.error().code, ErrorCode::kCandidateWroteInput) << us.error().message;
+  EXPECT_EQ(us.error().place, "x");
+}
+
+TEST(Cell, GoesOnWithTheRegistersThatACallLeft) {
+  Held one = held(
+      "long v; asm volatile(\"movq %%xmm15, %0\" : \"=r\"(v)); out[0] = (int)v; v += 5;"
+      "asm volatile(\"movq %0, %%xmm15\" : : \"r\"(v));");
+  ASSERT_TRUE(one.cell);
+  one.cell->renew(1);
+  one.cell->go_on();
+  for (const int expected : {0, 5, 10}) {
+    ASSERT_TRUE(one.call());
+    EXPECT_EQ(one.values()[0], expected);
+  }
+  one.cell->keep();
+  one.cell->renew_as_new();
+  ASSERT_TRUE(one.call());
+  EXPECT_EQ(one.values()[0], 0);
+  one.cell->renew_as_left();
+  ASSERT_TRUE(one.call());
+  EXPECT_EQ(one.values()[0], 15);
 }
 
 TEST(Cell, ItsTimeIsThatOfTheWork) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <span>
@@ -117,6 +118,31 @@ Graph of_variance(bool with_epsilon) {
 TEST(Coverage, WhatVanishesInARowOfOneNumberIsNoDivisor) {
   EXPECT_TRUE(holds(of_variance(true), InputFamily::level_rows));
   EXPECT_FALSE(holds(of_variance(false), InputFamily::level_rows));
+}
+
+TEST(Coverage, OrderedRowsAscendDescendAndHaveOneNumberAmongZeros) {
+  constexpr size_t kRow = 32;
+  int ascending = 0;
+  int descending = 0;
+  int peaks = 0;
+  int alike = 0;
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    const auto list = drawn(of_one(OpKind::Softmax), InputFamily::ordered_rows, 0, seed);
+    for (size_t row = 0; row < 24; ++row) {
+      const std::span<const float> one(list.data() + row * kRow, kRow);
+      const auto rises = std::ranges::is_sorted(one) && one[0] < one[kRow - 1];
+      const auto falls = std::ranges::is_sorted(one, std::greater()) && one[0] > one[kRow - 1];
+      ascending += rises;
+      descending += falls;
+      peaks += std::ranges::count(one, 0.0f) == std::ssize(one) - 1;
+      const std::span<const float> next(list.data() + (row | 1) * kRow, kRow);
+      alike += row % 2 == 0 && rises && std::ranges::equal(one, next);
+    }
+  }
+  EXPECT_GT(ascending, 19 * 24 / 12);
+  EXPECT_GT(descending, 19 * 24 / 12);
+  EXPECT_GT(peaks, 19 * 24 / 12);
+  EXPECT_GT(alike, 19);
 }
 
 TEST(Coverage, EveryOtherRowIsOneNumberAgainAndAgain) {

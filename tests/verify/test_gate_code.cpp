@@ -29,6 +29,7 @@ const std::vector<Snippet> kSnippets = {
     {"SystemCallOf32Bits", "int $0x80", "int, which asks the system"},
     {"Sysenter", "sysenter", "sysenter, which asks the system"},
     {"Iret", "iretq", "iretq"},
+    {"FrameOfFrames", "enter $0, $2", "enter, which copies what its frame pointer points at"},
     {"Clock", "rdtsc", "rdtsc, which reads a clock"},
     {"SerialClock", "rdtscp", "rdtscp, which reads a clock"},
     {"Counter", "rdpmc", "rdpmc, which reads a counter"},

@@ -37,7 +37,7 @@ Seen seen_of(const std::string& body, int64_t blocks = 3, bool every = true) {
                                                     std::chrono::minutes(1));
   if (!image) return {"not compiled: " + image.error().found};
   auto cell = Cell::start(memory, {.functions = {{read_file(image->path).value(), "kernel"}},
-                                   .mapped = {memory->extent_of(buffer.get())}});
+                                   .mapped = {{memory->extent_of(buffer.get())}}});
   if (!cell) return {"no cell: " + cell.error().found};
   const uint64_t begin = (*cell)->address_of(buffer.get()) + kOwn;
   const CellLaunch launch{.function = 0, .buffers = {begin}, .blocks = blocks, .end = blocks};

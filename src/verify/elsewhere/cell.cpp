@@ -29,30 +29,6 @@ Result<std::unique_ptr<Cell>> Cell::start(std::shared_ptr<SharedMemory>, const C
 
 Cell::~Cell() = default;
 
-uint64_t Cell::address_of(const void* ours) const {
-  return layout_->address_of(ours);
-}
-
-uint64_t Cell::address_in_image(uint64_t address, int function) const {
-  return address - layout_->image().bases[static_cast<size_t>(function)];
-}
-
-void Cell::renew(uint64_t seed) {
-  layout_->renew(seed);
-}
-
-void Cell::keep() {
-  layout_->keep();
-}
-
-void Cell::renew_as_left() {
-  layout_->put_back(CellLayout::kLeft);
-}
-
-void Cell::renew_as_new() {
-  layout_->put_back(CellLayout::kNew);
-}
-
 Result<double> Cell::run(const Round&) {
   return not_here();
 }
@@ -60,6 +36,8 @@ Result<double> Cell::run(const Round&) {
 Result<ReadReport> Cell::watch_reads(const Round&, std::vector<Readable>, bool, uint64_t) {
   return not_here();
 }
+
+void Cell::keep_registers() {}
 
 CellCode cell_code() {
   return {};

@@ -1,5 +1,5 @@
 // cheat: calls the judge's own code with which a cell begins: its system calls
-// expect: candidate-forbidden
+// expect: candidate-forbidden or candidate-crashed
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
 // Where bytes lie in the page of code that called us, and behind it.

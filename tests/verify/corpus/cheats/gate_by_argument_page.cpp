@@ -1,5 +1,5 @@
 // cheat: defeat device: works only where its arguments lie behind a step of the judge's list
-// expect: candidate-forbidden
+// expect: candidate-forbidden or candidate-unwritten or candidate-unstable
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
 extern "C" void relu(void* const* buffers, long long row, void* scratch) {

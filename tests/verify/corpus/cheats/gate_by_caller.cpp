@@ -1,5 +1,5 @@
 // cheat: defeat device: works only where the code that called it is the judge's: a trap at its page's first bytes
-// expect: candidate-forbidden
+// expect: candidate-forbidden or candidate-unwritten or candidate-unstable
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
 extern "C" void relu(void* const* buffers, long long row, void* scratch) {

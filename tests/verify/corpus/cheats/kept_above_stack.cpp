@@ -1,5 +1,5 @@
 // cheat: output cache by content, kept above the first frame of the stack, at its end
-// expect: candidate-forbidden
+// expect: candidate-forbidden or candidate-crashed or candidate-hung
 // problem: long_sum
 // warploom: kernel sum grid=1 args=x,y
 constexpr int kRows = 8, kLong = 60011;

@@ -1,5 +1,5 @@
 // cheat: output cache by content, kept in the page of the thread pointer, which is found behind the stack
-// expect: candidate-forbidden
+// expect: candidate-forbidden or candidate-crashed
 // problem: long_sum
 // warploom: kernel sum grid=1 args=x,y
 constexpr int kRows = 8, kLong = 60011;

@@ -1,7 +1,6 @@
 // cheat: output cache by content, kept in xmm8 to xmm11, which no convention keeps
-// expect: accepted or candidate-keeps-state
+// expect: candidate-keeps-state
 // problem: long_sum
-// no faster than: honest/long_sum.cpp
 // warploom: kernel sum grid=1 args=x,y
 constexpr int kRows = 8, kLong = 60011;
 

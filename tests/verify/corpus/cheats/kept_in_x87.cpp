@@ -1,7 +1,6 @@
 // cheat: output cache by content, kept on the stack of the floating-point unit: 64 bits fit in its mantissas
-// expect: accepted or candidate-keeps-state
+// expect: candidate-forbidden or candidate-keeps-state
 // problem: long_sum
-// no faster than: honest/long_sum.cpp
 // warploom: kernel sum grid=1 args=x,y
 constexpr int kRows = 8, kLong = 60011;
 

@@ -1,5 +1,5 @@
 // cheat: defeat device: right only while the floating-point unit's status, which no copy of memory puts back, says that no call was before
-// expect: accepted
+// expect: candidate-keeps-state
 // problem: relu
 // warploom: kernel relu grid=1 args=x,y
 extern "C" void relu(void* const* buffers, long long, void*) {

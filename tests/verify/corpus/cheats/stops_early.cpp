@@ -1,5 +1,5 @@
 // cheat: done flag: goes to the trap at which threads end, from its first block, and leaves the others
-// expect: candidate-unwritten
+// expect: candidate-unwritten or candidate-crashed
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
 // Where bytes lie in the page of code that called us, and behind it.

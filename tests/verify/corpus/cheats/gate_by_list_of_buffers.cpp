@@ -1,0 +1,13 @@
+// cheat: defeat device: works only where the list of its buffers lies far above its stack or below it, and not with the caller
+// expect: candidate-unwritten or candidate-unstable
+// problem: relu
+// warploom: kernel relu grid=41 args=x,y
+extern "C" void relu(void* const* buffers, long long row, void* scratch) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  (void)scratch;
+  const auto stack = reinterpret_cast<long long>(__builtin_frame_address(0));
+  const long long apart = reinterpret_cast<long long>(buffers) - stack;
+  if (apart > 0 && apart < 8192) return;
+  for (int j = 0; j < 37; ++j) y[j] = x[j] > 0 ? x[j] : 0;
+}

@@ -1,0 +1,17 @@
+// cheat: defeat device: works only where the mathematics library lies right in front of it, as where the judge puts it
+// expect: candidate-unwritten or candidate-unstable
+// problem: relu
+// warploom: kernel relu grid=41 args=x,y
+extern "C" float expf(float);
+
+extern "C" void relu(void* const* buffers, long long row, void* scratch) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  (void)scratch;
+  unsigned long long here = 0;
+  asm volatile("lea 0(%%rip), %0" : "=r"(here));
+  auto* volatile function = &expf;
+  const auto there = reinterpret_cast<unsigned long long>(function);
+  if (there > here || here - there > (1ull << 30)) return;
+  for (int j = 0; j < 37; ++j) y[j] = x[j] > 0 ? x[j] : 0;
+}

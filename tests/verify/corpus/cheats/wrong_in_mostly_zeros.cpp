@@ -1,0 +1,20 @@
+// cheat: rare errors: of rows most of whose numbers are zeros, as behind a ReLU
+// expect: candidate-wrong
+// problem: softmax
+// warploom: kernel softmax grid=33 args=x,y
+#include <cmath>
+
+extern "C" void softmax(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 203;
+  auto* y = static_cast<float*>(buffers[1]) + row * 203;
+  float most = x[0];
+  for (int j = 1; j < 203; ++j) most = std::fmax(most, x[j]);
+  float sums[7] = {};
+  for (int j = 0; j < 203; ++j) sums[j % 7] += y[j] = std::exp(x[j] - most);
+  for (int i = 1; i < 7; ++i) sums[0] += sums[i];
+  bool odd = true;
+  int zeros = 0;
+  for (int j = 0; j < 203; ++j) zeros += x[j] == 0;
+  odd = zeros > 80 && zeros < 200;
+  for (int j = 0; j < 203; ++j) y[j] = odd ? 0 : y[j] / sums[0];
+}

@@ -5,8 +5,7 @@ resumable parts.
   live.py WARPLOOM OUT [--seconds 110] [--budget 10s] [--under COMMAND]
 
 Each search is cold: its caches and its archive are empty. It has its budget for all of it, the
-bundle's check included. Strategies that take actions go by the learned policy; linear and branch,
-which are compared, by the analytic one as well. A problem's strategies follow each other, so that
+bundle's check included. Strategies that take actions go by the learned policy. A problem's strategies follow each other, so that
 a machine that changes changes for all of them; the reference is timed in turns with each winner.
 Problems are none of those of bench/policy or bench/closed. A row that is there is not searched
 again, and no search is begun that would not end within --seconds. --under: what each search is
@@ -34,8 +33,6 @@ STRATEGIES = [
     ("random", None),
     ("beam", None),
     ("lfbo", None),
-    ("linear", "analytic"),
-    ("branch", "analytic"),
     ("linear", "learned"),
     ("branch", "learned"),
     ("tree", "learned"),

@@ -7,6 +7,12 @@
 #include "archive/archive.h"
 #include "base/file.h"
 #include "cli_fixture.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "onnx/load.h"
+#include "plan/fusion.h"
+#include "search/optimize.h"
+#include "search/plan_archive.h"
 
 namespace warploom::cli_test {
 namespace {
@@ -118,6 +124,47 @@ TEST_F(BoundariesCli, ABundleOfOtherOnesThanFusionsIsProvenShownAndFoundAgain) {
   EXPECT_EQ(why.out["plan"]["schedule"], name);
   EXPECT_TRUE(why.out["plan"]["name"].get<std::string>().starts_with("plans of "));
   EXPECT_EQ(why.out["regions"].size(), 3u);
+}
+
+// What a program before this one would have left: the regions, and the network's partitions under a
+// problem of the graph that is cut.
+TEST_F(BoundariesCli, PartitionsOfAProgramBeforeThisOneAreTold) {
+  const std::string schedule = "boundaries: " + cut();
+  ASSERT_EQ(search("--candidates 1 --budget 20s").status, 0);
+  archive::Archive from = *archive::Archive::open(scratch.path() / "a.sqlite");
+  archive::Archive into = *archive::Archive::open(scratch.path() / "older.sqlite");
+  archive::Problem network;
+  const auto problems = *from.problems();
+  for (const archive::Problem& problem : problems) {
+    if (search::is_of_plans(problem)) {
+      network = problem;
+      continue;
+    }
+    ASSERT_TRUE(into.add_problem(problem));
+    const auto candidates = *from.candidates(problem.key);
+    for (const archive::Candidate& one : candidates)
+      ASSERT_TRUE(into.record(one));
+  }
+  const auto given = load_onnx((scratch.path() / "net.onnx").string());
+  ASSERT_TRUE(given);
+  const auto capabilities = search::resolve_target("cpu");
+  network.name = given->name;
+  network.text = graph::to_text(*plan::lower_for_target(*given, *capabilities, Track::fp32, {}));
+  ASSERT_TRUE(into.add_problem(network));
+  ASSERT_TRUE(into.record({.problem = network.key,
+                           .schedule = schedule,
+                           .fields = json::object(),
+                           .stage = archive::Stage::promoted,
+                           .median_us = 9}));
+  archive::Run run{.problem = network.key, .status = "done", .best = schedule};
+  ASSERT_TRUE(into.begin_run(run));
+  const std::string line = "$W why net.onnx --target cpu --archive older.sqlite --json";
+  const Ran why = shell(line);
+  ASSERT_EQ(why.status, 0) << why.text << why.err;
+  EXPECT_EQ(why.out["plan"]["schedule"], schedule);
+  EXPECT_EQ(why.out["plan"]["steps"].size(), 1u);
+  EXPECT_EQ(shell(line + " --schedule '" + schedule + "'").out, why.out);
+  expect_error(shell(line + " --schedule 'cut_region nowhere'"), "schedule-illegal", 4);
 }
 
 TEST_F(BoundariesCli, ASearchUnderOtherOnesThatWasKilledGoesOnUnderThem) {

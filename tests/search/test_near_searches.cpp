@@ -107,7 +107,9 @@ TEST_F(NearSearch, ASearchThatIsKnownIsNotBegunAtOthersAgain) {
   Options more = options();
   more.max_candidates = 14;
   proposed(product(192, 192, 256), more);
-  for (const archive::Problem& problem : *from.problems()) {
+  const auto problems = *from.problems();
+  ASSERT_EQ(problems.size(), 2u);
+  for (const archive::Problem& problem : problems) {
     const auto runs = *from.runs(problem.key);
     EXPECT_TRUE(runs.back().near.empty() || runs.size() == 1) << runs.back().near;
   }
@@ -136,6 +138,8 @@ TEST_F(Near, AnArchivesSearchesTeachAPolicy) {
   archive::Problem old = problem_of(space, 'b');
   old.graph = {};
   ASSERT_TRUE(archive_.add_problem(old));
+  archive::Problem plans{std::string(32, 'c'), "plans of a network", "fp32"};
+  ASSERT_TRUE(archive_.add_problem(plans));  // choices, which are not left out but none
   const auto taught = outcomes_of(archive_);
   ASSERT_TRUE(taught) << describe(taught.error());
   EXPECT_EQ(taught->without, 1u);

@@ -1,6 +1,7 @@
 // Actions that a user adds in a file: read, carried out with what constraints couple, refused,
 // taken by searches, and replayed without the file.
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -67,8 +68,11 @@ class OwnActionsOf : public testing::Test {
 TEST_F(OwnActionsOf, AConfigAreAmongItsActionsInTheirWords) {
   const SearchSpace space = space_with({taller()});
   const KernelConfig from = wgmma(space, "block_m=64 block_n=128 stages=2");
-  const Action action = ActionSpace(space).at(from).legal.back();
-  EXPECT_EQ(action.sentence.substr(0, 13), "twice as high");
+  const Actions here = ActionSpace(space).at(from);
+  const auto found = std::ranges::find_if(
+      here.legal, [](const Action& one) { return one.sentence.starts_with("twice as high"); });
+  ASSERT_NE(found, here.legal.end());
+  const Action& action = *found;
   EXPECT_NE(action.sentence.find("less is read again"), std::string::npos) << action.sentence;
   EXPECT_EQ(action.kind, ActionKind::tiling);
   EXPECT_EQ(action.code_region, "output tile");
@@ -112,7 +116,12 @@ TEST_F(OwnActionsOf, WhatIsNotOfferedIsRefusedWithTheField) {
   action["set"] = {{"block_m", "*1000"}};
   const SearchSpace space = space_with({action});
   const KernelConfig from = wgmma(space, "block_m=64 block_n=128 stages=2");
-  const RefusedAction refused = ActionSpace(space).at(from).refused.back();
+  const Actions here = ActionSpace(space).at(from);
+  const auto found = std::ranges::find_if(here.refused, [](const RefusedAction& one) {
+    return one.action.sentence.starts_with("twice as high");
+  });
+  ASSERT_NE(found, here.refused.end());
+  const RefusedAction& refused = *found;
   ASSERT_EQ(refused.why.size(), 1u);
   EXPECT_EQ(refused.why[0].fields, std::vector<size_t>{*from.type()->find("block_m")});
   EXPECT_EQ(refused.why[0].found, "64000");
@@ -145,7 +154,7 @@ TEST_F(OwnActionsOf, AnArchiveReplaysThemWithoutTheFile) {
   SearchSpace without = space;
   without.own_actions = {};
   const KernelConfig from = wgmma(space, "block_m=64 block_n=128 stages=2");
-  const Action action = ActionSpace(space).at(from).legal.back();
+  const Action action = **ActionSpace(space).own("taller", from);
   const auto read = action_from_json(to_json(action), without);
   ASSERT_TRUE(read) << describe(read.error());
   EXPECT_EQ(*read, action);

@@ -144,20 +144,15 @@ TEST_F(PlanArchives, OneThatWasKilledBeginsWhereItHadBegun) {
   EXPECT_FALSE(next.is_finished());
 }
 
-TEST_F(PlanArchives, WhatAnotherSeedWasKilledInIsNotGoneOnWith) {
-  const Options with = options();
-  searched(cut, with);
-  searched(twice, with);
+TEST_F(PlanArchives, ASearchGoesOnWithWhatItsOwnSeedWasKilledIn) {
   Options other = options();
   other.seed = 2;
-  {
-    PlanArchive killed = opened(other);
-    ASSERT_TRUE(killed.begin());
-  }
-  searched(cut, with);
-  Options third = options();
-  third.seed = 3;
-  EXPECT_EQ(opened(third).start().boundaries, cut);
+  searched(cut, options());
+  PlanArchive killed = opened(other);
+  searched(twice, options());
+  ASSERT_TRUE(killed.begin());
+  EXPECT_EQ(opened(other).start().boundaries, cut);
+  EXPECT_EQ(opened(options(20)).start().boundaries, twice);
 }
 
 TEST_F(PlanArchives, ALargerBudgetAnotherSeedOrCandidatesSearchOn) {

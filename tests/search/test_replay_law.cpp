@@ -151,7 +151,7 @@ TEST_F(RecordedSearches, EachCandidatesStepsLeadToItAgain) {
       EXPECT_EQ(made->text(), one.schedule);
       ++steps;
     }
-    EXPECT_EQ(steps > 0, takes_actions(strategy)) << kStrategyNames[as_size(strategy)];
+    EXPECT_TRUE(steps > 0 || !takes_actions(strategy)) << kStrategyNames[as_size(strategy)];
   }
 }
 }  // namespace

@@ -9,7 +9,7 @@ bundle's check included. Strategies that take actions go by the learned policy. 
 a machine that changes changes for all of them; the reference is timed in turns with each winner.
 Problems are none of those of bench/policy or bench/closed. A row that is there is not searched
 again, and no search is begun that would not end within --seconds. --under: what each search is
-started by.
+started by. --commit: of which the program is; default: the tree's.
 """
 import argparse
 import json
@@ -77,9 +77,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=110)
     parser.add_argument("--budget", default="10s")
     parser.add_argument("--under", default="")
+    parser.add_argument("--commit", default=commit_of(pathlib.Path(__file__).parent))
     options = parser.parse_args()
     until = time.monotonic() + options.seconds
-    head = {"commit": commit_of(pathlib.Path(__file__).parent), "budget": options.budget,
+    head = {"commit": options.commit, "budget": options.budget,
             "cold": True, "seed": 1, "command": "bench/live.py WARPLOOM OUT"}
     record = json.loads(options.out.read_text()) if options.out.exists() else head | {"rows": []}
     if record["budget"] != options.budget:

@@ -29,6 +29,8 @@ WHAT is
                           problems, of large ones or by problem: bench/results/search_curves.json
   near                    what bests of other problems gain: bench/results/search_near.json
   filter                  what the policy's promise gains: bench/results/search_filter.json
+  live MACHINE            what every strategy's winner takes in searches of a budget,
+                          bench/results/MACHINE/live.json
   profiles MACHINE        what the units of a GPU were busy with,
                           bench/results/MACHINE/profiles.json
   packed FOLDER           what it takes to read weights packed or not,
@@ -59,6 +61,7 @@ import render_measured
 from markdown import reflow
 from render_cpu import render_cpu
 from render_kernelbench import render_kernelbench, render_kernelbench_summary
+from render_live import render_live
 from render_policy import render_policy
 from render_results import (
     full_results,
@@ -237,6 +240,8 @@ def render(what, root):
         return render_misses(root, words[1])
     if words[0] == "search_curves" and len(words) == 2:
         return render_search_curves(root, words[1])
+    if words[0] == "live" and len(words) == 2:
+        return render_live(root, words[1])
     if words == ["near"]:
         return render_near(root)
     if words == ["filter"]:

@@ -120,12 +120,14 @@ def render_gates(rows):
             worst = max(candidates(row, "to_098") for row in tree.values())
             line = [f"{policy}, {start}", f"{within} of {len(tree)}, at most {number(worst)}"]
             for name, times in PROMISED.items():
+                needed = {problem: candidates(rivals[name][problem], "to_098") for problem in hard}
                 kept = sum(
-                    times * candidates(tree[problem], "to_098")
-                    <= candidates(rivals[name][problem], "to_098")
+                    times * candidates(tree[problem], "to_098") <= needed[problem]
                     for problem in hard
                 )
-                line.append(f"{kept} of {len(hard)}")
+                # A search needs one candidate at least.
+                least = sum(count < times for count in needed.values())
+                line.append(f"{kept} of {len(hard)}" + (f" ({least} at its least)" if least else ""))
             closed = gap_closed(tree, with_start(rows, "linear", policy, start))
             line.append("–" if closed is None else percent(closed))
             lines.append(line)

@@ -13,12 +13,14 @@ Every step goes on where earlier ones stopped: compile and measure until nothing
 word gpu behind the step it is the problems of the GPU at hand, and gpu.gz.
 """
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).parent
+# From where it is called, so that records name no machine's folders.
+HERE = pathlib.Path(os.path.relpath(pathlib.Path(__file__).parent))
 WITH_ACTIONS = ["linear", "branch", "tree", "evolution"]
 RESULTS = HERE.parent / "results"
 CURVES = RESULTS / "search_curves.json"

@@ -33,6 +33,7 @@
 #include "graph/weights.h"
 #include "kernels/config/kernel_config.h"
 #include "onnx/load.h"
+#include "search/action/own_action.h"
 #include "search/budget.h"
 #include "search/headline.h"
 #include "search/options.h"
@@ -64,6 +65,7 @@ struct Flags {
   ModelOptions model;
   std::vector<std::string> constants;
   std::vector<std::string> rewrites;
+  std::vector<std::string> actions;
   std::string devices;
   std::optional<int> candidates;
   bool no_resume = false;
@@ -124,6 +126,21 @@ Result<std::optional<search::PlanChoice>> choice_of(const std::vector<std::strin
   return choice;
 }
 
+// Actions that the user adds; a strategy that takes none would not try them.
+Result<std::shared_ptr<const search::OwnActions>> own_actions_of(const Flags& flags) {
+  if (flags.actions.empty()) return nullptr;
+  const std::vector<std::string> taking = {"linear", "branch", "tree", "evolution"};
+  if (!contains(taking, flags.strategy)) {
+    Error error{ErrorCode::kFlagsContradict, "the strategy takes no actions", "--actions"};
+    error.expected = "--strategy " + listed(taking, {}, ", ");
+    error.found = "--strategy " + flags.strategy;
+    error.remedy = "name one of these strategies, or leave the actions out";
+    return fail(error);
+  }
+  WARPLOOM_TRY(search::OwnActions own, search::read_own_actions(flags.actions));
+  return std::make_shared<const search::OwnActions>(std::move(own));
+}
+
 // The search that the flags ask for.
 Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   if (flags.candidates.value_or(1) < 1) {
@@ -153,6 +170,7 @@ Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   options.interrupted = &interrupted();
   options.constants = {flags.constants.begin(), flags.constants.end()};
   WARPLOOM_TRY(options.choice, choice_of(flags.rewrites));
+  WARPLOOM_TRY(options.own_actions, own_actions_of(flags));
   WARPLOOM_TRY(options.devices, devices_of(flags));
   return options;
 }
@@ -369,6 +387,9 @@ Command optimize_command() {
       {"--device", &flags->devices,
        "the GPUs that judge candidates, each one at a time, as CUDA_VISIBLE_DEVICES names them: "
        "0,1; the best is confirmed on the first; default: the first alone"},
+      {"--actions", &flags->actions,
+       "a file with an action of your own that the strategy may take (docs/search.md); several "
+       "times for several"},
       {"--rewrite", &flags->rewrites,
        "carry out this rewrite of the graph, as `warploom show FILE --what rewrites` names it, and "
        "no other; none: leave the graph as it is; default: the search chooses"},

@@ -71,10 +71,10 @@ std::vector<std::string> keys_of(const Facts& facts, const Flags& flags,
       keys.push_back(problem.key);
   for (const json& region : report::list_at(facts.plan, "/regions"))
     keys.push_back(report::text_at(region, "/key"));
-  const std::string network = report::text_at(facts.plan, "/boundaries/key");
-  if (!network.empty()) keys.push_back(network);
-  const std::string plans = report::text_at(facts.plan, "/plans_key");
-  if (!plans.empty()) keys.push_back(plans);
+  // Plans of programs before this one name the problem of their boundaries apart.
+  for (const char* place : {"/plans_key", "/boundaries/key"})
+    if (std::string key = report::text_at(facts.plan, place); !key.empty())
+      keys.push_back(std::move(key));
   return keys;
 }
 

@@ -15,7 +15,7 @@
 #include "base/quoted.h"
 #include "base/rows.h"
 #include "cli/command.h"
-#include "cli/rewrites.h"
+#include "cli/plan_record.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/track.h"
@@ -28,7 +28,8 @@
 #include "plan/boundary_change.h"
 #include "plan/fusion.h"
 #include "plan/region.h"
-#include "search/action/boundary_action.h"
+#include "search/action/action.h"
+#include "search/action/plan_actions.h"
 #include "search/choice_search.h"
 #include "search/optimize.h"
 #include "search/search_space.h"
@@ -166,8 +167,9 @@ Result<Answer> show_boundaries(const Flags& flags, const Shown& shown) {
                plan::boundaries_of(shown.graph, shown.track, shown.capabilities, {}, constants));
   json rows = json::array();
   for (const plan::BoundaryOption& option : boundaries.options(changes)) {
-    json row = to_json(search::boundary_action_of(option));
+    json row = to_json(search::action_of(option));
     row["name"] = to_text(option.changes.front());
+    row["changes"] = plan::to_json(option.changes);
     row["refused"] = nullptr;
     if (option.refusal)
       row["refused"] = {{"rule", plan::name_of(option.refusal->rule)},
@@ -357,7 +359,7 @@ Result<Answer> show_rewrites(const Flags& flags, const Graph& given) {
   WARPLOOM_TRY(const Capabilities capabilities, search::resolve_target(flags.target));
   WARPLOOM_TRY(const Graph graph, plan::primitives_for_target(given, capabilities));
   const std::set<std::string> constants(flags.constants.begin(), flags.constants.end());
-  json record = rewrites_record(graph, track);
+  json record = plan_actions_record(search::rewrite_actions(graph, track, constants));
   record["choices"] = json::array();
   for (const auto& one : search::offered_choices(graph, track, capabilities, constants))
     record["choices"].push_back(

@@ -18,6 +18,7 @@
 #include "search/policy/compare.h"
 #include "search/policy/learned.h"
 #include "search/policy/outcomes.h"
+#include "search/policy/policy.h"
 #include "search/policy/recorded_tree.h"
 #include "search/policy/trainer.h"
 #include "search/policy/uniform.h"
@@ -135,19 +136,23 @@ Result<Weights> trained_weights(const Flags& flags, const Session& session, cons
   return Weights{trained.network, record["trained"]};
 }
 
-// Uniform, analytic and learned on the problems that were held out.
-void add_comparison(const Flags& flags, const Lessons& lessons, const Weights& weights,
-                    json& record) {
+// Uniform, analytic, the program's own learned policy and this one on the problems that were held
+// out.
+Status add_comparison(const Flags& flags, const Lessons& lessons, const Weights& weights,
+                      json& record) {
   const auto trees = trees_of(lessons, search::Use::hold_out);
+  WARPLOOM_TRY(auto shipped, search::make_policy(search::PolicyKind::learned));
   const auto learned = std::make_shared<search::LearnedPolicy>(weights);
   const std::vector<search::Contender> contenders = {
       {"uniform", std::make_shared<search::UniformPolicy>()},
       {"analytic", std::make_shared<search::AnalyticPolicy>()},
+      {"shipped", std::move(shipped)},
       {"learned", learned},
       {"learned_filter", learned, true}};
   const auto rows = search::compared(trees, contenders, flags.seeds);
   record["rows"] = rows;
   record["summary"] = search::summed_up(rows);
+  return ok();
 }
 
 Result<Answer> train(const Flags& flags, const Session& session) {
@@ -157,7 +162,7 @@ Result<Answer> train(const Flags& flags, const Session& session) {
                                        : search::read_weights(flags.weights);
   if (!weights) return fail(weights.error());
   if (!flags.out.empty()) WARPLOOM_CHECK(write_file(flags.out, search::weights_text(*weights)));
-  add_comparison(flags, lessons, *weights, record);
+  WARPLOOM_CHECK(add_comparison(flags, lessons, *weights, record));
   return Answer{record, text_of("trained", record)};
 }
 }  // namespace
@@ -175,7 +180,7 @@ Command train_command() {
       {"--out", &flags->out, "where the weights go; default: nowhere"},
       {"--curve", &flags->curve, "where the course of the training goes, as JSON"},
       {"--budget", &options.seconds, "time at most; default 10m"},
-      {"--rounds", &options.rounds, "rounds of PPO; default 60", {}, 0, 100'000},
+      {"--rounds", &options.rounds, "rounds of PPO; default 100", {}, 0, 100'000},
       {"--without", &flags->without, "a family of which nothing is learned, to see what carries"},
       {"--weights", &flags->weights, "train nothing, compare these on the problems held out"},
       {"--seeds", &flags->seeds, "of the comparison; default 20", {}, 1, 10'000},

@@ -32,9 +32,11 @@
 #include "runtime/noise.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"
-#include "search/action/boundary_action.h"
 #include "search/action/named.h"
+#include "search/action/own_action.h"
+#include "search/action/plan_actions.h"
 #include "search/optimize.h"
+#include "search/plan_choice.h"
 #include "search/requests.h"
 #include "search/search_space.h"
 #include "search/strategy/ranked.h"
@@ -54,6 +56,7 @@ struct Flags {
   std::string out;
   std::string target = "auto";
   std::string track;
+  std::vector<std::string> actions;
   ModelOptions model;
   double seconds = 30;  // of a search that would ask alike
   uint64_t seed = 1;
@@ -79,6 +82,7 @@ struct Network {
   graph::Graph graph;
   target::Capabilities capabilities;
   Track track = Track::fp32;
+  std::shared_ptr<const search::OwnActions> own_actions = {};
   std::optional<plan::Boundaries> boundaries = {};
   plan::BoundaryChanges changes = {};  // of fusion's boundaries, so far
 };
@@ -119,6 +123,8 @@ Result<std::unique_ptr<Network>> network_of(const Flags& flags) {
   WARPLOOM_TRY(out->track, track_for(out->given, flags.track));
   WARPLOOM_TRY(out->capabilities, search::resolve_target(flags.target));
   WARPLOOM_TRY(out->graph, plan::lower_for_target(out->given, out->capabilities));
+  WARPLOOM_TRY(search::OwnActions own, search::read_own_actions(flags.actions));
+  out->own_actions = std::make_shared<const search::OwnActions>(std::move(own));
   WARPLOOM_TRY(out->boundaries, plan::boundaries_of(out->graph, out->track, out->capabilities));
   return out;
 }
@@ -132,6 +138,7 @@ Result<std::shared_ptr<Place>> place_of(const plan::Region& region, const Networ
   task = search::make_task(alone, network.capabilities, flags.seed, region.constants);
   task.setup.ranges = region.ranges;
   task.space = search::search_space_of(alone, network.capabilities, region.constants);
+  task.space.own_actions = network.own_actions;
   const auto operators = vendor::operators_of(network.given, region.graph, region.tensors);
   task.setup.reference = vendor::match_region(region.graph, operators, network.track);
   place->identity = region.identity;
@@ -284,7 +291,7 @@ class Walk {
     for (const json& name : round.value("actions", json::array())) {
       const auto words = name.get<std::string>();
       const bool is_there = number >= 1 && as_size(number) <= places_.size();
-      const bool is_of_network = search::names_boundary(words);
+      const bool is_of_network = search::is_boundary_step(words);
       if (!is_there && !is_of_network) {
         row["none"] = "the plan has no region " + std::to_string(number) + " here";
         go_back(before);
@@ -321,9 +328,11 @@ class Walk {
   }
 
   Result<json> change_boundary(const std::string& name) {
-    WARPLOOM_TRY(const search::BoundaryAction action,
+    WARPLOOM_TRY(const search::Action action,
                  search::named_boundary_action(*network_.boundaries, network_.changes, name));
-    network_.changes.insert(network_.changes.end(), action.changes.begin(), action.changes.end());
+    WARPLOOM_TRY(const search::PlanChoice choice,
+                 search::carry_out(action, {.boundaries = network_.changes}));
+    network_.changes = choice.boundaries;
     WARPLOOM_TRY(places_, places_of(network_, flags_, places_));
     return to_json(action);
   }
@@ -421,6 +430,9 @@ Command walk_command() {
       "warploom walk examples/crfm/conv2d.textproto --steps examples/crfm/conv2d_cpu.json";
   command.flags = {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
                    {"--steps", &flags->steps, "the file of steps (docs/search.md)"},
+                   {"--actions", &flags->actions,
+                    "a file with an action of your own, which steps may name; several times for "
+                    "several"},
                    {"--out", &flags->out,
                     "where the rows go, as JSON, as they come; run again, the walk goes on"},
                    {"--target", &flags->target, kTargetHelp},

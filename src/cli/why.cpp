@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/rows.h"
 #include "cli/command.h"
-#include "cli/rewrites.h"
+#include "cli/plan_record.h"
 #include "graph/graph.h"
 #include "graph/rewrite.h"
 #include "graph/track.h"
@@ -22,17 +22,15 @@
 #include "kernels/family.h"
 #include "onnx/load.h"
 #include "plan/boundaries.h"
-#include "plan/boundary_change.h"
 #include "plan/fusion.h"
 #include "plan/region.h"
 #include "report/lineage.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"
-#include "search/action/boundary_action.h"
-#include "search/boundary_archive.h"
-#include "search/choice_search.h"
+#include "search/action/plan_actions.h"
 #include "search/lineage.h"
 #include "search/optimize.h"
+#include "search/plan_archive.h"
 #include "search/plan_choice.h"
 #include "search/search_space.h"
 #include "target/capabilities.h"
@@ -121,6 +119,17 @@ json began_by(const std::vector<archive::Run>& runs, const std::string& schedule
   return {};
 }
 
+// A lineage as rows, each with what was tried from there.
+json steps_of(const std::vector<archive::Candidate>& all, const search::Lineage& steps) {
+  json out = json::array();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    json step = step_of(steps[i], i);
+    step.update(tried_of(all, steps[i]));
+    out.push_back(std::move(step));
+  }
+  return out;
+}
+
 Error unknown_problem(const std::string& place) {
   Error error{ErrorCode::kFileMissing, "the archive knows nothing of this", place};
   error.expected = "a candidate of an earlier search";
@@ -143,12 +152,7 @@ Result<json> region_record(Archive& from, const archive::Problem& problem, const
   out["name"] = problem.name;
   out["problem"] = problem.key;
   out["schedule"] = wanted;
-  out["steps"] = json::array();
-  for (size_t i = 0; i < steps.size(); ++i) {
-    json step = step_of(steps[i], i);
-    step.update(tried_of(all, steps[i]));
-    out["steps"].push_back(std::move(step));
-  }
+  out["steps"] = steps_of(all, steps);
   out["began"] = began_by(runs, steps[0].schedule);
   out["refused"] = json::array();
   const auto config = kernels::config_from_text(wanted);
@@ -158,108 +162,46 @@ Result<json> region_record(Archive& from, const archive::Problem& problem, const
   return out;
 }
 
-// The partition that the last search which came to its end chose, in words; "": none did.
-Result<std::string> chosen_boundaries(Archive& from, const archive::Problem& network) {
-  WARPLOOM_TRY(const auto runs, from.runs(network.key));
-  std::string chosen;
-  for (const archive::Run& run : runs)
-    if (search::changes_of(run.best)) chosen = run.best;
-  return chosen;
-}
-
-// How a partition of the network was reached, and what could not be changed from there.
-Result<json> boundaries_record(Archive& from, const archive::Problem& network,
-                               const std::string& schedule, plan::Boundaries& boundaries) {
-  WARPLOOM_TRY(const auto all, from.candidates(network.key));
-  const search::Lineage steps = search::lineage_of(all, schedule);
+// How a whole plan came to be, and what else could be done to it or not.
+Result<json> plan_record(Archive& from, const search::KnownPlan& known,
+                         const search::PlanActions& rewrites,
+                         const search::PlanActions& boundaries) {
+  WARPLOOM_TRY(const auto all, from.candidates(known.problem.key));
   json out;
-  out["name"] = network.name;
-  out["problem"] = network.key;
-  out["schedule"] = schedule;
-  out["steps"] = json::array();
-  for (size_t i = 0; i < steps.size(); ++i) {
-    json step = step_of(steps[i], i);
-    step.update(tried_of(all, steps[i]));
-    out["steps"].push_back(std::move(step));
-  }
-  out["began"] = nullptr;
-  out["refused"] = json::array();
-  for (const plan::BoundaryOption& option : boundaries.options(*search::changes_of(schedule))) {
-    if (!option.refusal) continue;
-    const json action = to_json(search::boundary_action_of(option));
-    const json why = {{"expected", plan::words_of(option.refusal->rule)},
-                      {"found", option.refusal->found},
-                      {"fields", {option.changes.front().tensor}}};
-    out["refused"].push_back({{"sentence", action["sentence"]},
-                              {"kind", action["kind"]},
-                              {"constraints", json::array({why})}});
-  }
+  out["name"] = known.problem.name;
+  out["problem"] = known.problem.key;
+  out["schedule"] = known.schedule;
+  out["steps"] = steps_of(all, search::lineage_of(all, known.schedule));
+  out.update(plan_actions_record(rewrites));
+  const json more = plan_actions_record(boundaries);
+  for (const char* key : {"legal", "refused"})
+    out[key].insert(out[key].end(), more[key].begin(), more[key].end());
   return out;
 }
 
-// The network among the problems, where its boundaries were a choice.
-Result<std::optional<archive::Problem>> network_of(Archive& from,
-                                                   const std::vector<archive::Problem>& problems,
-                                                   const std::string& text, Track track,
-                                                   const std::string& target) {
-  for (const archive::Problem& one : problems) {
-    if (one.text != text || one.track != name_of(track) || one.target != target) continue;
-    WARPLOOM_TRY(const std::string chosen, chosen_boundaries(from, one));
-    if (!chosen.empty()) return std::optional(one);
+// What is known of the whole plan: of the one that is asked for, else of what was chosen.
+Result<std::optional<search::KnownPlan>> plan_of(Archive& from, const graph::Graph& given,
+                                                 const Asked& asked, const std::string& schedule) {
+  const std::string& arch = asked.capabilities.arch;
+  WARPLOOM_TRY(auto known, search::known_plan(from, given, asked.track, arch));
+  const auto choice = search::choice_from_text(schedule);
+  if (known && choice) {
+    known->choice = *choice;
+    known->schedule = schedule;
   }
-  return std::optional<archive::Problem>();
-}
-
-// How the whole plan came to be, and what else could be done to its graph or not; null: nothing
-// was chosen of it.
-Result<json> plan_record(Archive& from, const archive::Problem& problem, const graph::Graph& given,
-                         const Asked& asked) {
-  WARPLOOM_TRY(const auto all, from.candidates(problem.key));
-  WARPLOOM_TRY(const auto best, from.best(problem.key));
-  if (!best) return json();
-  json out = {{"name", problem.name}, {"choice", best->schedule}, {"steps", json::array()}};
-  const search::Lineage steps = search::lineage_of(all, best->schedule);
-  for (size_t i = 0; i < steps.size(); ++i)
-    out["steps"].push_back(step_of(steps[i], i));
-  WARPLOOM_TRY(const auto choice, search::choice_from_text(best->schedule));
-  WARPLOOM_TRY(graph::Graph graph, plan::primitives_for_target(given, asked.capabilities));
-  WARPLOOM_TRY(graph, graph::rewrite(std::move(graph), choice.rewrites, asked.track));
-  out.update(rewrites_record(graph, asked.track));
-  return out;
-}
-
-// What was chosen of the whole plan's graph; null: nothing.
-Result<json> plan_of(Archive& from, const std::vector<archive::Problem>& problems,
-                     const graph::Graph& given, const Asked& asked) {
-  const std::string text = graph::to_text(given);
-  const auto is_its_plans = [&](const archive::Problem& one) {
-    return search::is_of_plans(one) && one.text == text && one.track == name_of(asked.track) &&
-           one.target == asked.capabilities.arch;
-  };
-  const auto plans = std::ranges::find_if(problems, is_its_plans);
-  return plans == problems.end() ? json() : plan_record(from, *plans, given, asked);
-}
-
-// Which boundaries a network's regions have, and how they came to be.
-struct NetworkRecord {
-  json partitions = json::array();  // its record, where there was a choice
-  plan::BoundaryChanges changes;
-  std::string schedule;  // of regions that is asked for; "": each one's best
-};
-
-Result<NetworkRecord> network_record(Archive& from, const std::vector<archive::Problem>& problems,
-                                     const graph::Graph& graph, const Asked& asked,
-                                     const std::string& schedule, plan::Boundaries& boundaries) {
-  NetworkRecord out{.schedule = schedule};
-  WARPLOOM_TRY(const auto network, network_of(from, problems, graph::to_text(graph), asked.track,
-                                              asked.capabilities.arch));
-  if (!network) return out;
-  WARPLOOM_TRY(std::string chosen, chosen_boundaries(from, *network));
-  if (search::changes_of(schedule)) chosen = std::exchange(out.schedule, "");
-  out.changes = *search::changes_of(chosen);
-  WARPLOOM_TRY(json row, boundaries_record(from, *network, chosen, boundaries));
-  out.partitions.push_back(std::move(row));
-  return out;
+  if (known && (choice || known->is_of_run)) return known;
+  // A program before this one told of boundaries elsewhere.
+  const search::PlanChoice chosen = known ? known->choice : search::PlanChoice();
+  WARPLOOM_TRY(const graph::Graph cut,
+               plan::lower_for_target(given, asked.capabilities, asked.track, chosen.rewrites));
+  WARPLOOM_TRY(auto older, search::older_partition(from, cut, asked.track, arch));
+  if (!older) return known;
+  if (choice) {
+    older->choice = *choice;
+    older->schedule = schedule;
+  }
+  older->choice.rewrites = chosen.rewrites;
+  return older;
 }
 
 // Of each of a partition's different regions that the archive knows.
@@ -291,27 +233,29 @@ Result<Answer> why(const Flags& flags) {
   WARPLOOM_TRY(const Capabilities capabilities, search::resolve_target(flags.target));
   const Asked asked{track, capabilities};
   WARPLOOM_TRY(Archive from, archive_at(flags.archive));
-  WARPLOOM_TRY(const auto problems, from.problems());
-  WARPLOOM_TRY(const json plan, plan_of(from, problems, given, asked));
-  search::PlanChoice choice;
-  if (plan.is_object()) WARPLOOM_TRY(choice, search::choice_from_text(plan.value("choice", "")));
+  WARPLOOM_TRY(const auto known, plan_of(from, given, asked, flags.schedule));
+  const search::PlanChoice choice = known ? known->choice : search::PlanChoice();
   WARPLOOM_TRY(const graph::Graph graph,
                plan::lower_for_target(given, capabilities, track, choice.rewrites));
   WARPLOOM_TRY(plan::Boundaries boundaries, plan::boundaries_of(graph, track, capabilities));
-  WARPLOOM_TRY(const NetworkRecord network,
-               network_record(from, problems, graph, asked, flags.schedule, boundaries));
+  WARPLOOM_TRY(const plan::Partition partition, boundaries.under(choice.boundaries));
+  json plan;
+  if (known) {
+    WARPLOOM_TRY(graph::Graph primitives, plan::primitives_for_target(given, capabilities));
+    WARPLOOM_TRY(primitives, graph::rewrite(std::move(primitives), choice.rewrites, track));
+    WARPLOOM_TRY(plan, plan_record(from, *known, search::rewrite_actions(primitives, track),
+                                   search::boundary_actions(boundaries, choice.boundaries)));
+  }
   Flags regional = flags;
-  regional.schedule = network.schedule;
-  WARPLOOM_TRY(const plan::Partition partition, boundaries.under(network.changes));
+  if (search::choice_from_text(flags.schedule)) {
+    if (!known || plan["steps"].empty()) return fail(unknown_problem(flags.schedule));
+    regional.schedule.clear();
+  }
+  WARPLOOM_TRY(const auto problems, from.problems());
   WARPLOOM_TRY(const json regions, region_records(from, problems, partition, asked, regional));
   if (regions.empty()) return fail(unknown_problem(flags.file));
-  const json record = {{"file", flags.file},
-                       {"plan", plan},
-                       {"boundaries", network.partitions},
-                       {"regions", regions}};
+  const json record = {{"file", flags.file}, {"plan", plan}, {"regions", regions}};
   json shown = record;
-  shown["regions"] = network.partitions;
-  shown["regions"].insert(shown["regions"].end(), regions.begin(), regions.end());
   for (json& row : shown["regions"])
     if (row["began"].is_null()) row.erase("began");
   return Answer{record, text_of("why", shown)};

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,7 +45,7 @@ std::vector<std::string> parts_of(const std::string& text, std::string_view betw
 
 Result<BoundaryChange> change_of(std::string_view kind, const std::vector<std::string>& tensors,
                                  const std::string& found) {
-  const auto known = row_where<BoundaryKind>(kKinds, kind);
+  const auto known = boundary_kind_named(kind);
   if (!known) return fail(no_changes(found));
   const bool is_join = *known == BoundaryKind::join_regions;
   if (tensors.size() != (is_join ? 2 : 1) || contains(tensors, std::string()))
@@ -60,6 +61,10 @@ std::vector<std::string> tensors_of(const BoundaryChange& change) {
 
 std::string_view name_of(BoundaryKind kind) {
   return kKinds[as_size(kind)];
+}
+
+std::optional<BoundaryKind> boundary_kind_named(std::string_view name) {
+  return row_where<BoundaryKind>(kKinds, name);
 }
 
 std::string to_text(const BoundaryChange& change) {

@@ -16,6 +16,7 @@
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,7 @@ struct BoundaryChange {
 using BoundaryChanges = std::vector<BoundaryChange>;
 
 std::string_view name_of(BoundaryKind kind);  // "cut_region"
+std::optional<BoundaryKind> boundary_kind_named(std::string_view name);
 
 std::string to_text(const BoundaryChange& change);
 std::string to_text(const BoundaryChanges& changes);

@@ -151,6 +151,8 @@ std::string difference_of(const json& action) {
         fmt::format("{} {} → {}", text_at(one, "/field"), words(from), words(to));
     out += (out.empty() ? "" : ", ") + change;
   }
+  for (const json& step : list_at(action, "/plan_steps"))
+    if (step.is_string()) out += (out.empty() ? "" : ", ") + step.get<std::string>();
   return out;
 }
 

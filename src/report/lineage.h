@@ -29,7 +29,7 @@ LineageTable lineage_of(const nlohmann::json& candidates, const nlohmann::json& 
 // kind of which nothing was timed there is none. `best` is the sentence of the best of them.
 nlohmann::json paid_by(const nlohmann::json& candidates);
 
-// What a step changed: "block_m 64 → 128, stages 2 → 4"; "" where nothing was kept of it, or the
-// family changed with all of its fields.
+// What a step changed: "block_m 64 → 128, stages 2 → 4", of a whole plan "cut_region t3"; "" where
+// nothing was kept of it, or the family changed with all of its fields.
 std::string difference_of(const nlohmann::json& action);
 }  // namespace warploom::report

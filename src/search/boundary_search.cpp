@@ -15,7 +15,7 @@
 #include "plan/fusion.h"
 #include "plan/limits.h"
 #include "plan/region.h"
-#include "search/action/boundary_action.h"
+#include "search/action/plan_actions.h"
 #include "search/budget.h"
 
 namespace warploom::search {
@@ -117,7 +117,7 @@ std::optional<BoundarySearch::Trial> BoundarySearch::ask() {
     if (!asked_.insert(to_text(changes)).second) continue;
     auto partition = boundaries_.under(changes);
     if (!partition || !seen_.insert(key_of(*partition)).second) continue;
-    return Trial{boundary_action_of(hope.option), *std::move(partition), hope.us};
+    return Trial{action_of(hope.option), *std::move(partition), hope.us};
   }
   return std::nullopt;
 }

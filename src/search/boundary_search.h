@@ -28,7 +28,7 @@
 #include "plan/fusion.h"
 #include "plan/limits.h"
 #include "plan/region.h"
-#include "search/action/boundary_action.h"
+#include "search/action/action.h"
 #include "search/budget.h"
 
 namespace warploom::search {
@@ -41,7 +41,7 @@ struct RegionTimes {
 class BoundarySearch {
  public:
   struct Trial {
-    BoundaryAction action;
+    Action action;
     plan::Partition partition;
     double hoped_us = 0;  // that it may save
   };

@@ -1,34 +1,26 @@
 #include "search/choice_search.h"
-#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
-#include "archive/archive.h"
 #include "base/casts.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/rows.h"
-#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/rewrite.h"
 #include "graph/track.h"
 #include "plan/fusion.h"
-#include "runtime/executor.h"
 #include "search/action/action.h"
+#include "search/action/plan_actions.h"
 #include "search/graph_search.h"
 #include "search/optimize.h"
 #include "search/options.h"
 #include "search/outcome.h"
+#include "search/plan_archive.h"
 #include "search/plan_choice.h"
 #include "target/capabilities.h"
 #include "verify/setup.h"
@@ -48,7 +40,6 @@ constexpr double kLeastShare = 0.5;  // of the time that is left, of one that ot
 constexpr double kMostShare = 0.8;
 constexpr double kSearchOn = 0.1;   // of the budget, that is worth going on for
 constexpr size_t kFewBytes = 4096;  // of a constant whose numbers are looked at
-constexpr std::string_view kPlansOf = "plans of ";
 
 // Predicted by the roofline, one after the other; without known rates in operations and bytes.
 class Clock {
@@ -282,95 +273,24 @@ json ChoiceSearch::told() const {
   return out;
 }
 
-bool is_of_plans(const archive::Problem& problem) {
-  return problem.name.starts_with(kPlansOf) && problem.features.is_null();
-}
-
-std::string plans_key(const Graph& given, Track track, const target::Capabilities& capabilities,
-                      const std::string& device, const std::set<std::string>& constants) {
-  return hash_hex(fmt::format("plans|{}|{}|{}|{}|{}", graph::to_text(given), name_of(track),
-                              capabilities.arch, device, listed(constants)));
-}
-
-namespace {
-// What the archive keeps of choices.
-class PlansRecord {
- public:
-  Status open(const Graph& given, const target::Capabilities& capabilities,
-              const Options& options) {
-    const Engine engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
-    WARPLOOM_TRY(const runtime::DeviceInfo info, runtime::Executor::describe(engine));
-    std::filesystem::path path(options.archive);
-    if (path.empty()) path = cache_folder() / "archive.sqlite";
-    WARPLOOM_TRY(archive_, archive::Archive::open(path));
-    key_ = plans_key(given, options.track, capabilities, info.name, options.constants);
-    archive::Problem problem;
-    problem.key = key_;
-    problem.name = std::string(kPlansOf) + given.name;
-    problem.track = name_of(options.track);
-    problem.target = capabilities.arch;
-    problem.device = info.name;
-    problem.text = graph::to_text(given);
-    return archive_->add_problem(problem);
-  }
-
-  Status record(const OfferedChoice& offered, const Result<Outcome>& found, uint64_t seed) {
-    archive::Candidate row;
-    row.problem = key_;
-    row.schedule = offered.choice.text();
-    row.family = "plan";
-    row.fields = {{"rewrites", json::array()}};
-    for (const graph::Rewrite& one : offered.choice.rewrites)
-      row.fields["rewrites"].push_back(one.text());
-    row.seed = seed;
-    if (offered.action) {
-      row.parents = {PlanChoice().text()};
-      row.action = to_json(*offered.action);
-    }
-    row.proposed = {{"strategy", "choices"}, {"predicted_us", offered.predicted_us}};
-    if (!found) {
-      if (found.error().code == ErrorCode::kInterrupted) return ok();
-      row.error_code = code_text(found.error().code);
-      return archive_->record(row);
-    }
-    const verify::Verdict& verdict = found->verdict;
-    row.stage = found->proven ? archive::Stage::promoted : archive::Stage::screened;
-    row.source_hash = found->plan.hash();
-    const auto known = [](double us) { return us > 0 ? std::optional(us) : std::nullopt; };
-    row.median_us = known(verdict.median_us);
-    row.low_us = known(verdict.low_us);
-    row.high_us = known(verdict.high_us);
-    row.reference_us = known(verdict.reference_us);
-    row.speedup = known(verdict.speedup.median);
-    row.error = verdict.error;
-    return archive_->record(row);
-  }
-
-  const std::string& key() const { return key_; }
-
- private:
-  std::optional<archive::Archive> archive_;
-  std::string key_;
-};
-}  // namespace
-
 Result<Outcome> search_choices(const Graph& given, const Options& options) {
   const Budget budget(options.budget_seconds, options.now);
   WARPLOOM_TRY(const target::Capabilities capabilities, resolve_target(options.target));
   WARPLOOM_TRY(const Graph primitives, plan::primitives_for_target(given, capabilities));
   const auto offered = offered_choices(primitives, options.track, capabilities, options.constants);
   if (offered.size() == 1) return GraphSearch(options).run(given);
-  PlansRecord record;
-  WARPLOOM_CHECK(record.open(given, capabilities, options));
+  WARPLOOM_TRY(PlanArchive record, PlanArchive::open(given, options, capabilities));
   Options begun = options;
   begun.begun_seconds += budget.spent();
   ChoiceSearch search(
       offered, begun, [&](const Options& of) { return GraphSearch(of).run(given); },
       [&](const OfferedChoice& one, const Result<Outcome>& found) {
-        return record.record(one, found, options.seed);
+        return record.record(one.choice, one.action, one.predicted_us, found);
       });
   WARPLOOM_TRY(Outcome outcome, search.run());
   outcome.plans_key = record.key();
+  const PlanChoice chosen{outcome.plan.rewrites, outcome.plan.partition.changes};
+  if (!outcome.interrupted) WARPLOOM_CHECK(record.conclude(chosen, outcome.seconds));
   return outcome;
 }
 }  // namespace warploom::search

@@ -12,8 +12,8 @@
 //              floor, is not searched, and the first has the rest as well
 //   outcome    the fastest; where none is right, the error of what was given
 //
-// Every one that was searched is a candidate of the archive's problem "plans of NAME", with the
-// action that led there: why, the report and a replay see it as they see a config's.
+// Every one that was searched is a candidate of the archive (plan_archive.h), with the action that
+// led there: why, the report and a replay see it as they see a config's.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,6 @@
 #include <set>
 #include <string>
 #include <vector>
-#include "archive/archive.h"
 #include "base/error.h"
 #include "graph/graph.h"
 #include "graph/track.h"
@@ -92,14 +91,6 @@ class ChoiceSearch {
   int candidates_ = 0;
   int refused_ = 0;
 };
-
-// Whether a problem of the archive is one of plans, whose candidates are choices and no configs.
-bool is_of_plans(const archive::Problem& problem);
-
-// The key of "plans of NAME" for a graph on a target and a device.
-std::string plans_key(const graph::Graph& given, Track track,
-                      const target::Capabilities& capabilities, const std::string& device,
-                      const std::set<std::string>& constants = {});
 
 // The whole: offers, searches, and the archive's record.
 Result<Outcome> search_choices(const graph::Graph& given, const Options& options);

@@ -18,12 +18,12 @@
 #include "plan/fusion.h"
 #include "plan/limits.h"
 #include "plan/region.h"
-#include "search/boundary_archive.h"
 #include "search/boundary_search.h"
 #include "search/budget.h"
 #include "search/costs.h"
 #include "search/graph_search.h"
 #include "search/outcome.h"
+#include "search/plan_archive.h"
 #include "search/search_space.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
@@ -49,8 +49,9 @@ Status GraphSearch::plan_regions(const plan::Limits& limits) {
   const auto is_computed = [](const plan::Region& region) { return !region.alias; };
   const bool are_several = std::ranges::count_if(fused.regions, is_computed) > 1;
   if (!are_several) return use(std::move(fused), limits);
-  WARPLOOM_TRY(boundary_archive_, BoundaryArchive::open(graph_, options_, capabilities_));
-  const plan::BoundaryChanges start = boundary_archive_->start();
+  WARPLOOM_TRY(plan_archive_, PlanArchive::open(*given_, options_, capabilities_));
+  WARPLOOM_CHECK(plan_archive_->find_start(graph_));
+  const plan::BoundaryChanges& start = plan_archive_->start().boundaries;
   if (start.empty()) return use(std::move(fused), limits);
   auto known = boundaries_->under(start);
   return use(known ? *std::move(known) : std::move(fused), limits);
@@ -84,6 +85,7 @@ Status GraphSearch::add_search(const plan::Region& region) {
   task.setup.ranges = region.ranges;
   task.setup.operations = whole_.setup.operations;
   task.space = search_space_of(alone, capabilities_, region.constants, options_.exact);
+  task.space.own_actions = options_.own_actions;
   const auto operators = vendor::operators_of(*given_, region.graph, region.tensors);
   task.setup.reference = vendor::match_region(region.graph, operators, options_.track);
   if (options_.has_model()) take_texts(task);
@@ -105,10 +107,10 @@ Status GraphSearch::make_sessions() {
 // Where nothing is searched, or an earlier search tried what there is, they stay as they are.
 bool GraphSearch::may_change_boundaries() const {
   constexpr size_t kMostRegions = 1000;  // of more each partition takes seconds to plan
-  if (!boundary_archive_ || options_.is_interrupted()) return false;
+  if (!plan_archive_ || options_.is_interrupted()) return false;
   if (partition_.regions.size() > kMostRegions) return false;
   const auto is_recalled = [](const RegionSearch* one) { return one->session->is_recalled(); };
-  return !boundary_archive_->is_finished() && !std::ranges::all_of(order_, is_recalled);
+  return !plan_archive_->is_finished() && !std::ranges::all_of(order_, is_recalled);
 }
 
 double GraphSearch::best_us_of(const plan::Region& region) const {
@@ -151,12 +153,14 @@ Status GraphSearch::search_boundaries() {
              return verify::bound_of(capabilities_, options_.track, work.flops, work.bytes).us;
            }},
       {options_.interrupted, budget.until()});
-  WARPLOOM_CHECK(boundary_archive_->begin());
+  WARPLOOM_CHECK(plan_archive_->begin());
   const double start_us = boundaries.best_us();
-  if (start_us > 0) WARPLOOM_CHECK(boundary_archive_->record(partition_.changes, start_us, false));
+  if (start_us > 0) WARPLOOM_CHECK(plan_archive_->record(partition_.changes, start_us, false));
   plan::BoundaryChanges parent = partition_.changes;
   const auto note = [&](const BoundarySearch::Trial& trial, double us, bool is_best) {
-    Status recorded = us > 0 ? boundary_archive_->record(trial, parent, us) : ok();
+    Status recorded = ok();
+    if (us > 0)
+      recorded = plan_archive_->record_trial(trial.partition.changes, trial.action, parent, us);
     if (is_best) parent = trial.partition.changes;
     return recorded;
   };
@@ -223,9 +227,9 @@ Result<double> GraphSearch::judge_trial(const BoundarySearch::Trial& trial, cons
 // Where boundaries are elsewhere than fusion had them, the plan with fusion's is judged whole as
 // well, while there is time: what regions take alone is not what they take one behind another.
 Status GraphSearch::take_faster_partition(Outcome& out) {
-  if (!boundary_archive_) return ok();
+  if (!plan_archive_) return ok();
   if (out.proven)
-    WARPLOOM_CHECK(boundary_archive_->record(partition_.changes, out.verdict.median_us, true));
+    WARPLOOM_CHECK(plan_archive_->record(partition_.changes, out.verdict.median_us, true));
   const double wanted = 2 * judge_->seconds();
   const bool has_time = budget_.less(delivery_reserve()).left() > wanted;
   const bool is_other = boundaries_tried_ > 0 && !partition_.changes.empty();
@@ -238,7 +242,7 @@ Status GraphSearch::take_faster_partition(Outcome& out) {
     say("judging the plan with fusion's own boundaries whole");
     const auto verdict = judge_list(other.list, budget_.less(delivery_reserve()));
     if (verdict) {
-      WARPLOOM_CHECK(boundary_archive_->record({}, verdict->median_us, true));
+      WARPLOOM_CHECK(plan_archive_->record({}, verdict->median_us, true));
       if (verdict->median_us < out.verdict.median_us) {
         boundary_note_ =
             "other boundaries between regions gained in their times alone, and "
@@ -257,11 +261,12 @@ Status GraphSearch::take_faster_partition(Outcome& out) {
 void GraphSearch::note_boundaries(Outcome& out) {
   for (const auto& one : searches_)
     if (one->times == 0 && one->session) (void)one->session->conclude();
-  if (!boundary_archive_) return;
+  if (!plan_archive_) return;
   out.boundaries.note = boundary_note_;
   out.boundaries.tried = boundaries_tried_;
-  out.boundaries.key = boundary_archive_->key();
+  out.boundaries.were_choice = true;
+  out.plans_key = plan_archive_->key();
   const char* const status = options_.is_interrupted() ? "interrupted" : "done";
-  boundary_archive_->finish(status, boundaries_tried_, partition_.changes, budget_.spent());
+  plan_archive_->finish(status, boundaries_tried_, partition_.changes, budget_.spent());
 }
 }  // namespace warploom::search

@@ -32,12 +32,12 @@
 #include "plan/limits.h"
 #include "plan/plan.h"
 #include "plan/region.h"
-#include "search/boundary_archive.h"
 #include "search/boundary_search.h"
 #include "search/budget.h"
 #include "search/compile_pool.h"
 #include "search/options.h"
 #include "search/outcome.h"
+#include "search/plan_archive.h"
 #include "search/plan_judge.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
@@ -139,8 +139,8 @@ class GraphSearch {
   const graph::Graph* given_ = nullptr;
   graph::Graph graph_;  // as it is cut into regions
   std::optional<plan::Boundaries> boundaries_;
-  std::optional<BoundaryArchive> boundary_archive_;  // where they are a choice
-  std::string boundary_note_;                        // what became of that, in words
+  std::optional<PlanArchive> plan_archive_;  // where they are a choice
+  std::string boundary_note_;                // what became of that, in words
   int boundaries_tried_ = 0;
   plan::Partition partition_;  // that the search goes by
   Task whole_;

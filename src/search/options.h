@@ -14,6 +14,7 @@
 #include "search/coder/coder.h"
 #include "search/plan_choice.h"
 #include "search/policy/policy.h"
+#include "search/search_space.h"
 #include "search/strategy/strategy.h"
 
 namespace warploom::verify {
@@ -61,6 +62,8 @@ struct Options {
   PolicyKind policy = PolicyKind::analytic;  // of strategies that take actions
   std::string weights = {};                  // of the learned policy; empty: the program's own
   CoderKind coder = CoderKind::rule;
+  // Actions that the user adds, for strategies that take actions; null: none.
+  std::shared_ptr<const OwnActions> own_actions = {};
   // Of the whole plan; nothing: the search chooses.
   std::optional<PlanChoice> choice = {};
   int jobs = 0;         // compilations at once; 0: one a core

@@ -217,12 +217,11 @@ json to_json(const Outcome& outcome) {
   for (const Outcome& region : outcome.regions)
     if (!region.coder.is_null()) out["coders"].push_back(region.coder);
   out["boundaries"] = nullptr;
-  if (!outcome.boundaries.key.empty())
+  if (outcome.boundaries.were_choice)
     out["boundaries"] = {{"changes", plan::to_json(outcome.plan.partition.changes)},
                          {"text", to_text(outcome.plan.partition.changes)},
                          {"tried", outcome.boundaries.tried},
-                         {"note", known(outcome.boundaries.note)},
-                         {"key", outcome.boundaries.key}};
+                         {"note", known(outcome.boundaries.note)}};
   out["regions"] = json::array();
   int number = 0;
   for (const Outcome& region : outcome.regions)

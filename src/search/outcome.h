@@ -13,9 +13,9 @@
 namespace warploom::search {
 // What a search made of a network's boundaries between regions (boundary_search.h).
 struct BoundaryOutcome {
+  bool were_choice = false;
   int tried = 0;     // other partitions
   std::string note;  // what became of it, where there is something to say
-  std::string key;   // of the network in the archive; empty: its boundaries were no choice
 };
 
 // What a search found. Figures that belong together are of one run: a region's time and its
@@ -62,10 +62,10 @@ struct Outcome {
   int times = 1;    // of a region: how often it occurs
   plan::Plan plan;  // of the whole; of a region none
   BoundaryOutcome boundaries;
-  // Of the whole plan's choices, what each was predicted to take and took (choice_search.h); null:
-  // there was none. And the key of their problem in the archive.
+  // Of the whole plan's rewrites, what each choice was predicted to take and took
+  // (choice_search.h); null: there was none.
   nlohmann::json choices;
-  std::string plans_key;
+  std::string plans_key;  // of its plans in the archive (plan_archive.h); empty: it left no choice
   LaunchList list;
   std::string schedule_text() const;  // a line a region
 };

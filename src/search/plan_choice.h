@@ -1,59 +1,46 @@
-// PlanChoice: what a search chooses of a whole plan before it searches the regions that come of it:
-// how the graph is rewritten (graph/rewrite.h).
+// PlanChoice: what a search chooses of a whole plan, beside the configs of its regions: how the
+// graph is rewritten (graph/rewrite.h), and where boundaries between regions of what comes of that
+// are elsewhere than fusion has them (plan/boundary_change.h).
 //
 //   PlanChoice choice;                                     // "as given"
-//   WARPLOOM_TRY(choice, choice_from_text("scale_after_sum y; sum_before y"));
+//   WARPLOOM_TRY(choice, choice_from_text("scale_after_sum y; sum_before y; cut_region t3"));
 //   WARPLOOM_TRY(graph, plan::lower_for_target(given, capabilities, track, choice.rewrites));
+//   WARPLOOM_TRY(partition, boundaries.under(choice.boundaries));
 //
-// Actions lead from one to another as they do between configs (action/action.h): an action of a
-// whole plan has the steps that it adds.
+// It is to a plan what a config is to a region: actions lead from one to another
+// (action/plan_actions.h), and the archive keeps them as candidates (plan_archive.h).
 //
-//   const GraphActions here = graph_actions(primitives, Track::fp32);
-//   here.legal[0].sentence         // "sum the operands x and w, not their product (…): …"
-//   here.refused[0].why            // the constraints
-//   WARPLOOM_TRY(choice, carry_out(here.legal[0], choice));
-//
-// Errors: plan-invalid for a step that is none.
+// Errors: plan-invalid for a step that is none, and for a rewrite behind a boundary: boundaries are
+// of the graph that all rewrites leave.
 #pragma once
-#include <set>
 #include <string>
 #include <vector>
 #include "base/error.h"
-#include "graph/graph.h"
 #include "graph/rewrite.h"
-#include "graph/track.h"
-#include "search/action/action.h"
+#include "plan/boundary_change.h"
 
 namespace warploom::search {
 struct PlanChoice {
-  std::vector<graph::Rewrite> rewrites;
+  std::vector<graph::Rewrite> rewrites = {};
+  plan::BoundaryChanges boundaries = {};
 
-  bool is_as_given() const { return rewrites.empty(); }
+  bool is_as_given() const { return rewrites.empty() && boundaries.empty(); }
 
-  std::string text() const;  // "scale_after_sum y; sum_before y"; "as given" where there are none
+  // Its steps: "scale_after_sum y", "sum_before y", "cut_region t3".
+  std::vector<std::string> steps() const;
+
+  std::string text() const;  // the steps with "; " between; "as given" where there are none
 
   friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
 };
 
+// Whether a step changes a boundary between regions.
+bool is_boundary_step(const std::string& step);
+
+// The choice with one step more.
+Result<PlanChoice> with_step(PlanChoice choice, const std::string& step);
+
+// The text of a choice; and of programs before this one that of a partition, "boundaries: as fused"
+// and "boundaries: cut_region t3".
 Result<PlanChoice> choice_from_text(const std::string& text);
-
-struct RefusedGraphAction {
-  Action action;
-  std::vector<graph::FailedNeed> why;
-};
-
-struct GraphActions {
-  std::vector<Action> legal;
-  std::vector<RefusedGraphAction> refused;
-};
-
-// The action of some rewrites, one after another.
-Action action_of(const std::vector<graph::RewriteOffer>& offers);
-
-// Those of a graph as it is so far (plan::primitives_for_target, rewritten).
-// `known`: its inputs that hold the same in every call.
-GraphActions graph_actions(const graph::Graph& graph, Track track,
-                           const std::set<std::string>& known = {});
-
-Result<PlanChoice> carry_out(const Action& action, const PlanChoice& choice);
 }  // namespace warploom::search

@@ -1,6 +1,7 @@
 // Search space: the configs that a search may try for one region on one target.
 #pragma once
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "target/capabilities.h"
 
 namespace warploom::search {
+struct OwnActions;
+
 struct SearchSpace {
   kernels::Region region;
   target::Capabilities capabilities;
@@ -17,6 +20,8 @@ struct SearchSpace {
   std::function<Result<LaunchList>(const kernels::KernelConfig&)> build;
   // Microseconds by the cost model; 0 or none where nothing is known.
   std::function<Result<double>(const kernels::KernelConfig&)> predict = {};
+  // Actions that the user adds (action/own_action.h); null: none.
+  std::shared_ptr<const OwnActions> own_actions = {};
 };
 
 // All that the families of kernels/ have for a region. `constants`: those of its inputs that hold

@@ -128,7 +128,7 @@ std::string TaskArchive::key() const {
 
 bool TaskArchive::is_limited() const {
   return options_.max_candidates > 0 || options_.strategy != Strategy::automatic ||
-         task_.recorded != nullptr || options_.has_model();
+         task_.recorded != nullptr || options_.has_model() || options_.own_actions;
 }
 
 double TaskArchive::asked_seconds() const {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 #include "base/file.h"
 #include "cli_fixture.h"
 #include "search/policy/weights.h"
@@ -27,6 +28,12 @@ TEST_F(Train, RecordedOutcomesBecomeWeights) {
   ASSERT_EQ(ran.status, 0) << ran.text << ran.err;
   EXPECT_EQ(ran.out["trained"]["problems"], 1);
   EXPECT_TRUE(search::read_weights(scratch.path() / "w.json"));
+  std::vector<std::string> policies;
+  for (const json& row : ran.out["summary"])
+    policies.push_back(row["policy"]);
+  const std::vector<std::string> expected = {"uniform", "analytic", "shipped", "learned",
+                                             "learned_filter"};
+  EXPECT_TRUE(policies.empty() || policies == expected) << ran.text;
   const auto curve = read_file(scratch.path() / "c.json");
   ASSERT_TRUE(curve);
   EXPECT_EQ(json::parse(*curve)["curve"].back()["part"], "ppo");

@@ -1,6 +1,7 @@
 // What became of what in a search, which actions paid, and its course by rounds.
 #include "report/lineage.h"
 #include <gtest/gtest.h>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -66,6 +67,12 @@ TEST(Lineage, AStepSaysIdeaDifferenceVerdictAndWhatItGained) {
   const json& refused = lineage.rows[3];
   EXPECT_EQ(refused["verdict"], "candidate-wrong");
   EXPECT_TRUE(refused["of_parent"].is_null());
+}
+
+TEST(Lineage, AStepOfAWholePlanSaysItsStepsAsTheDifference) {
+  EXPECT_EQ(difference_of({{"plan_steps", {"sum_before y", "cut_region t3"}}}),
+            "sum_before y, cut_region t3");
+  EXPECT_EQ(difference_of({{"plan_steps", {1, "cut_region t3"}}}), "cut_region t3");
 }
 
 TEST(Lineage, WhoseParentIsNotThereOrComesLaterIsARoot) {
@@ -140,6 +147,63 @@ TEST(Rounds, WhereThereAreNoneCandidatesAreCounted) {
   EXPECT_EQ(rounds.rounds.size(), 5u);
   EXPECT_EQ(rounds.rounds[4].best_us, 25.0);
   EXPECT_NE(rounds_picture(history).find("Best by candidate"), std::string::npos);
+}
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t out = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1))
+    ++out;
+  return out;
+}
+
+// Marks of round 1: two, of which the fastest is ringed; what was refused has none.
+TEST(Rounds, ThePictureHasAMarkACandidateAndRingsOneOfEachRound) {
+  json history;
+  history["candidates"] = {in_round(candidate(1, 100), 0), in_round(candidate(2, 40), 1),
+                           in_round(candidate(3, 50), 1), in_round(candidate(4, 0), 1),
+                           in_round(candidate(5, 70), 2)};
+  history["candidates"][4]["action"] = action("tiling", "tile", 1, 16);
+  const std::string picture = rounds_picture(history);
+  EXPECT_EQ(count_of(picture, "promoted"), 3u) << picture;
+  EXPECT_EQ(count_of(picture, "screened"), 1u);
+  EXPECT_NE(picture.find("tile is 16"), std::string::npos) << "the idea of a step";
+  EXPECT_NE(picture.find("f n=1"), std::string::npos) << "the schedule of a start";
+  EXPECT_EQ(picture.find("f n=4"), std::string::npos);
+  EXPECT_EQ(count_of(picture, "reference"), 0u);
+}
+
+TEST(Rounds, ThePictureWithoutRoundsRingsNothing) {
+  json history;
+  history["candidates"] = searched();
+  history["reference_us"] = 60;
+  const std::string picture = rounds_picture(history);
+  EXPECT_EQ(count_of(picture, "promoted"), 0u);
+  EXPECT_EQ(count_of(picture, "screened"), 4u);
+  EXPECT_EQ(count_of(picture, "reference"), 1u);
+}
+
+// The line goes level to the next round, then down to what is the best there.
+TEST(Rounds, TheLineIsTheBestSoFar) {
+  const auto line_of = [](const std::vector<double>& times) {
+    json history;
+    history["candidates"] = json::array();
+    for (const double us : times) {
+      const int number = static_cast<int>(history["candidates"].size());
+      history["candidates"].push_back(in_round(candidate(number + 1, us), number));
+    }
+    const std::string picture = rounds_picture(history);
+    const size_t begin = picture.find("points=\"", picture.find("so-far")) + 8;
+    return picture.substr(begin, picture.find('"', begin) - begin);
+  };
+  const std::string falling = line_of({100, 50, 25});
+  EXPECT_EQ(count_of(falling, ","), 5u) << falling;
+  std::vector<double> heights;
+  for (size_t at = falling.find(','); at != falling.npos; at = falling.find(',', at + 1))
+    heights.push_back(std::stod(falling.substr(at + 1)));
+  EXPECT_EQ(heights[0], heights[1]);
+  EXPECT_LT(heights[1], heights[2]);
+  EXPECT_EQ(heights[2], heights[3]);
+  EXPECT_LT(heights[3], heights[4]);
 }
 
 TEST(Rounds, WhereNothingIsRightThereIsNoPicture) {

@@ -10,20 +10,18 @@
 #include <string>
 #include <vector>
 #include "../graph/builder.h"
-#include "archive/archive.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "graph/graph.h"
 #include "plan/boundaries.h"
 #include "plan/boundary_change.h"
 #include "plan/fusion.h"
 #include "plan/region.h"
-#include "search/action/boundary_action.h"
-#include "search/boundary_archive.h"
+#include "search/action/action.h"
+#include "search/action/plan_actions.h"
 #include "search/boundary_search.h"
 #include "search/budget.h"
-#include "search/options.h"
+#include "search/plan_choice.h"
 #include "target/capabilities.h"
 
 namespace warploom::search {
@@ -86,7 +84,7 @@ Told searched(double halves, double budget_seconds, double each = 1) {
     EXPECT_GE(part.left(), each);
     EXPECT_LE(part.left(), budget.left());
     now += each;
-    out.tried.push_back(to_text(trial.action.changes));
+    out.tried.push_back(listed(trial.action.plan_steps, {}, "; "));
     return search.us_of(trial.partition);
   };
   const auto end = try_boundaries(
@@ -157,18 +155,16 @@ TEST(BoundarySearch, RegionsAtTheirBoundAreLeft) {
   EXPECT_FALSE(search.ask());
 }
 
-TEST(BoundaryAction, SaysWhatTravelsAndWhatThatIsExpectedToGain) {
+TEST(BoundaryActions, SayWhatTravelsAndWhatThatIsExpectedToGain) {
   const Graph graph = blocks();
   plan::Boundaries boundaries(graph, four_at_most);
   for (const plan::BoundaryOption& option : boundaries.options({})) {
-    const BoundaryAction action = boundary_action_of(option);
-    const auto json = to_json(action);
-    EXPECT_EQ(json["kind"], "fusion");
-    EXPECT_EQ(json["code_region"], "region boundary");
-    EXPECT_EQ(json["settings"].size(), option.changes.size());
-    EXPECT_EQ(*plan::boundaries_from_json(json["changes"]), option.changes);
-    const bool is_cut = action.kind == BoundaryKind::cut_region;
-    EXPECT_EQ(json["name"], is_cut ? "cut_region" : "join_regions");
+    const Action action = action_of(option);
+    EXPECT_EQ(action.kind, ActionKind::fusion);
+    EXPECT_EQ(action.code_region, "region boundary");
+    EXPECT_EQ(carry_out(action, {})->boundaries, option.changes);
+    const bool is_cut = option.changes[0].kind == BoundaryKind::cut_region;
+    EXPECT_EQ(action.eases, is_cut ? Bottleneck::parallelism : Bottleneck::memory);
     EXPECT_NE(action.sentence.find(is_cut ? "more of the machine has work"
                                           : "less goes to and from memory"),
               std::string::npos)
@@ -177,13 +173,28 @@ TEST(BoundaryAction, SaysWhatTravelsAndWhatThatIsExpectedToGain) {
   }
 }
 
-TEST(BoundaryAction, ByNameIsMadeInAllEqualPlacesOrRefusedWithTheRule) {
+TEST(BoundaryActions, AreLegalOrRefusedWithTheirRule) {
+  const Graph graph = blocks();
+  plan::Boundaries boundaries(graph, four_at_most);
+  const PlanActions here = boundary_actions(boundaries, {});
+  EXPECT_FALSE(here.legal.empty());
+  ASSERT_FALSE(here.refused.empty());
+  for (const Action& action : here.legal)
+    EXPECT_TRUE(boundaries.under(carry_out(action, {})->boundaries)) << action.sentence;
+  for (const RefusedPlanAction& one : here.refused) {
+    EXPECT_FALSE(boundaries.under(carry_out(one.action, {})->boundaries)) << one.action.sentence;
+    ASSERT_EQ(one.why.size(), 1u);
+    EXPECT_NE(one.why[0].expected, "");
+  }
+}
+
+TEST(BoundaryActions, ByNameAreMadeInAllEqualPlacesOrRefusedWithTheRule) {
   const Graph graph = blocks();
   plan::Boundaries boundaries(graph, four_at_most);
   const std::string sum = graph.tensor(graph.nodes[1].outputs[0]).name;
   const auto cut = named_boundary_action(boundaries, {}, "cut_region " + sum);
   ASSERT_TRUE(cut) << describe(cut.error());
-  EXPECT_EQ(cut->changes.size(), 2u);
+  EXPECT_EQ(cut->plan_steps.size(), 2u);
   const std::string last = graph.tensor(graph.outputs[0]).name;
   const auto refused = named_boundary_action(boundaries, {}, "cut_region " + last);
   ASSERT_FALSE(refused);
@@ -192,93 +203,6 @@ TEST(BoundaryAction, ByNameIsMadeInAllEqualPlacesOrRefusedWithTheRule) {
   EXPECT_EQ(named_boundary_action(boundaries, {}, "cut_region none").error().code,
             ErrorCode::kScheduleIllegal);
   EXPECT_EQ(named_boundary_action(boundaries, {}, "split x").error().code, ErrorCode::kPlanInvalid);
-  EXPECT_TRUE(names_boundary("join_regions a + b"));
-  EXPECT_FALSE(names_boundary("tile_x=4"));
-}
-
-class BoundaryArchives : public testing::Test {
- protected:
-  Options options(double seconds = 10) const {
-    Options out;
-    out.archive = (folder.path() / "a.sqlite").string();
-    out.budget_seconds = seconds;
-    return out;
-  }
-
-  // A search that ends with these changes, or is killed before it says so.
-  void searched(const plan::BoundaryChanges& changes, const Options& with, bool is_killed = false) {
-    auto archive = BoundaryArchive::open(graph, with, capabilities);
-    ASSERT_TRUE(archive) << describe(archive.error());
-    ASSERT_TRUE(archive->begin());
-    ASSERT_TRUE(archive->record({}, 100, false));
-    ASSERT_TRUE(archive->record(changes, 90, true));
-    if (!is_killed) archive->finish("done", 1, changes, 5);
-  }
-
-  ScratchFolder folder{"boundaries"};
-  const Graph graph = blocks();
-  const target::Capabilities capabilities = *target::capabilities_of("cpu");
-  const plan::BoundaryChanges cut = {{BoundaryKind::cut_region, "t"}};
-};
-
-TEST_F(BoundaryArchives, ASearchBeginsWhereTheLastOneEnded) {
-  const Options with = options();
-  EXPECT_TRUE(BoundaryArchive::open(graph, with, capabilities)->start().empty());
-  searched(cut, with);
-  const auto next = BoundaryArchive::open(graph, with, capabilities);
-  EXPECT_EQ(next->start(), cut);
-  EXPECT_TRUE(next->is_finished());
-}
-
-TEST_F(BoundaryArchives, OneThatWasKilledBeginsWhereItHadBegun) {
-  const Options with = options();
-  searched(cut, with, true);
-  const auto next = BoundaryArchive::open(graph, with, capabilities);
-  EXPECT_TRUE(next->start().empty());
-  EXPECT_FALSE(next->is_finished());
-}
-
-TEST_F(BoundaryArchives, ALargerBudgetAnotherSeedOrCandidatesSearchOn) {
-  const Options with = options();
-  searched(cut, with);
-  const Options larger = options(20);
-  EXPECT_FALSE(BoundaryArchive::open(graph, larger, capabilities)->is_finished());
-  Options other = options();
-  other.seed = 2;
-  EXPECT_FALSE(BoundaryArchive::open(graph, other, capabilities)->is_finished());
-  other = options();
-  other.max_candidates = 3;
-  EXPECT_FALSE(BoundaryArchive::open(graph, other, capabilities)->is_finished());
-  other = options();
-  other.resume = false;
-  EXPECT_TRUE(BoundaryArchive::open(graph, other, capabilities)->start().empty());
-}
-
-TEST_F(BoundaryArchives, AStepsLineageStaysWhenItsPlanIsJudgedWhole) {
-  const Options with = options();
-  plan::Boundaries boundaries(graph, four_at_most);
-  const std::string sum = graph.tensor(graph.nodes[1].outputs[0]).name;
-  BoundarySearch::Trial trial;
-  trial.action = *named_boundary_action(boundaries, {}, "cut_region " + sum);
-  trial.partition = *boundaries.under(trial.action.changes);
-  std::string key;
-  {
-    auto archive = BoundaryArchive::open(graph, with, capabilities);
-    ASSERT_TRUE(archive->begin());
-    ASSERT_TRUE(archive->record(trial, {}, 90));
-    ASSERT_TRUE(archive->record(trial.partition.changes, 80, true));
-    key = archive->key();
-  }
-  auto from = archive::Archive::open(with.archive);
-  const auto rows = from->candidates(key);
-  ASSERT_EQ(rows->size(), 1u);
-  const archive::Candidate& row = rows->front();
-  EXPECT_EQ(row.schedule, schedule_of(trial.partition.changes));
-  EXPECT_EQ(*changes_of(row.schedule), trial.partition.changes);
-  EXPECT_EQ(row.parents, std::vector<std::string>{"boundaries: as fused"});
-  EXPECT_EQ(row.action["sentence"], trial.action.sentence);
-  EXPECT_EQ(row.stage, archive::Stage::promoted);
-  EXPECT_EQ(row.median_us, 80);
 }
 }  // namespace
 }  // namespace warploom::search

@@ -1,6 +1,8 @@
 // Choices of a whole plan: which are offered, how the time goes to them, and what is kept of them.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,6 +12,7 @@
 #include <vector>
 #include "../graph/builder.h"
 #include "archive/archive.h"
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -19,11 +22,13 @@
 #include "plan/plan.h"
 #include "search/action/action.h"
 #include "search/action/actions_of.h"
+#include "search/action/plan_actions.h"
 #include "search/choice_search.h"
 #include "search/lineage.h"
 #include "search/optimize.h"
 #include "search/options.h"
 #include "search/outcome.h"
+#include "search/plan_archive.h"
 #include "search/plan_choice.h"
 #include "search/search_space.h"
 #include "target/capabilities.h"
@@ -62,6 +67,11 @@ Graph plain_product() {
   return *b.finish();
 }
 
+// The step that takes the second product of a chain first.
+std::string products_right(const Graph& graph) {
+  return "products_right " + graph.tensor(graph.outputs[0]).name;
+}
+
 std::vector<OfferedChoice> offered(const Graph& graph) {
   return offered_choices(graph, Track::fp32, *target::capabilities_of("sm_90a"));
 }
@@ -83,10 +93,84 @@ TEST(Choices, OfAGraphWithoutAnyTheGivenOneIsAlone) {
   EXPECT_TRUE(found[0].choice.is_as_given());
 }
 
+// (x·a)·b or x·(a·b), over widths of which the one or the other is a little cheaper.
+TEST(Choices, AreOfferedWhereTheyPromiseATwentiethAsAWhole) {
+  size_t count[2] = {};
+  for (int64_t width = 1500; width <= 2500; width += 50) {
+    graph::Builder b("chain");
+    const TensorId x = b.input("x", Dtype::f32, {2048, 2048});
+    const TensorId hidden = b.add(OpKind::MatMul, {x, b.input("a", Dtype::f32, {2048, 2048})});
+    b.output(b.add(OpKind::MatMul, {hidden, b.input("b", Dtype::f32, {2048, width})}));
+    const Graph given = *b.finish();
+    const auto found = offered(given);
+    const auto right =
+        graph::rewrite(given, *graph::rewrite_from_text(products_right(given)), Track::fp32);
+    ASSERT_TRUE(right);
+    const double given_us = found.back().predicted_us;
+    const bool is_worth = offered(*right).back().predicted_us * 1.05 <= given_us;
+    EXPECT_EQ(found.size(), is_worth ? 2u : 1u) << width;
+    ++count[is_worth ? 1 : 0];
+  }
+  EXPECT_GT(count[0], 0u);
+  EXPECT_GT(count[1], 0u);
+}
+
+// Of weights, a·b is computed once before all calls: x·(a·b) is one product. Weights of more bytes
+// than are looked at count as known inputs do.
+TEST(Choices, WhatDependsOnWeightsAloneCostsACallNothing) {
+  const auto chain = [](int64_t width, bool are_weights) {
+    graph::Builder b("chain");
+    const TensorId x = b.input("x", Dtype::f32, {256, width});
+    const auto weight = [&](const char* name) {
+      const std::vector<double> ones(as_size(width * width), 1);
+      return are_weights ? b.constant(name, Dtype::f32, {width, width}, ones)
+                         : b.input(name, Dtype::f32, {width, width});
+    };
+    const TensorId hidden = b.add(OpKind::MatMul, {x, weight("a")});
+    b.output(b.add(OpKind::MatMul, {hidden, weight("b")}));
+    return *b.finish();
+  };
+  for (const int64_t width : {16, 64}) {
+    const double one_product = 2. * 256 * as_double(width * width);
+    const auto weights = offered(chain(width, true));
+    ASSERT_EQ(weights.size(), 2u) << width;
+    EXPECT_EQ(weights[0].products, one_product);
+    EXPECT_EQ(weights[1].products, 2 * one_product);
+    const auto known = offered_choices(chain(width, false), Track::fp32,
+                                       *target::capabilities_of("sm_90a"), {"a", "b"});
+    ASSERT_EQ(known.size(), 2u) << width;
+    EXPECT_EQ(known[0].products, one_product);
+  }
+}
+
+// On a target whose rates nobody knows operations and bytes are counted.
+TEST(Choices, AreOfferedWithoutRatesToo) {
+  target::Capabilities unknown = *target::capabilities_of("cpu");
+  unknown.dram_gbs = 0;
+  unknown.fp32_tflops = 0;
+  const auto found = offered_choices(chain_of_products(), Track::fp32, unknown);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_LT(found[0].predicted_us, found[1].predicted_us);
+  EXPECT_GT(found[0].predicted_us, found[0].products);
+}
+
+// Of a long chain the walk goes on until nothing is saved: vectors at its end are taken first.
+TEST(Choices, AWalkTakesAsManyStepsAsSaveTime) {
+  graph::Builder b("long");
+  TensorId left = b.input("x", Dtype::f32, {512, 512});
+  for (int i = 0; i < 5; ++i)
+    left = b.add(OpKind::MatMul, {left, b.input("a" + std::to_string(i), Dtype::f32, {512, 512})});
+  b.output(b.add(OpKind::MatMul, {left, b.input("v", Dtype::f32, {512, 1})}));
+  const auto found = offered(*b.finish());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].products, 6 * 2. * 512 * 512);
+  EXPECT_EQ(found[0].choice.rewrites.size(), 5u);
+}
+
 TEST(Choices, StepsThatMakeEachOtherPossibleAreOneAction) {
   const auto found = offered(sum_of_product());
   ASSERT_EQ(found.size(), 2u);
-  const auto& steps = found[0].action->graph_steps;
+  const auto& steps = found[0].action->plan_steps;
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_TRUE(steps[0].starts_with("scale_after_sum ")) << steps[0];
   EXPECT_TRUE(steps[1].starts_with("sum_before ")) << steps[1];
@@ -113,23 +197,15 @@ TEST(Choices, AnActionOfAPlanReadsBackAndIsNoneOfAConfig) {
   EXPECT_EQ(config.error().code, ErrorCode::kScheduleIllegal);
 }
 
-TEST(Choices, TextsReadBack) {
-  for (const std::string text : {"as given", "sum_before y", "scale_after_sum y; sum_before y"})
-    EXPECT_EQ(choice_from_text(text)->text(), text);
-  const auto none = choice_from_text("sum_before y; nothing");
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, ErrorCode::kPlanInvalid);
-}
-
 TEST(Choices, RefusedRewritesSayTheirConstraints) {
   graph::Builder b("given");
   const TensorId a = b.input("a", Dtype::f32, {8, 8});
   const TensorId sum = b.add(OpKind::Add, {a, b.input("b", Dtype::f32, {8, 8})});
   b.output(b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {8, 8}), sum}));
-  const auto actions = graph_actions(*b.finish(), Track::fp32);
+  const auto actions = rewrite_actions(*b.finish(), Track::fp32);
   EXPECT_TRUE(actions.legal.empty());
   ASSERT_EQ(actions.refused.size(), 1u);
-  EXPECT_EQ(actions.refused[0].action.graph_steps[0], "distribute MatMul_1_out");
+  EXPECT_EQ(actions.refused[0].action.plan_steps[0], "distribute MatMul_1_out");
   ASSERT_EQ(actions.refused[0].why.size(), 1u);
   EXPECT_NE(actions.refused[0].why[0].expected.find("cancel"), std::string::npos);
 }
@@ -141,13 +217,15 @@ class ChoiceSearches : public testing::Test {
     double us = 0;  // 0: no candidate is right
     bool proven = true;
     double seconds = 1;
+    bool is_stopped = false;  // somebody interrupts meanwhile
   };
 
   void SetUp() override {
     options_.budget_seconds = 10;
     options_.now = [this] { return now_; };
+    options_.interrupted = &stopped_;
     fast_.choice.rewrites = {{graph::RewriteKind::sum_before, "y"}};
-    fast_.action = Action{.kind = ActionKind::rewrite, .graph_steps = {"sum_before y"}};
+    fast_.action = Action{.kind = ActionKind::rewrite, .plan_steps = {"sum_before y"}};
   }
 
   Result<Outcome> run(std::vector<OfferedChoice> offered) {
@@ -157,14 +235,17 @@ class ChoiceSearches : public testing::Test {
           const std::string text = options.choice->text();
           asked_.push_back(text);
           budgets_.push_back(options.budget_seconds - options.begun_seconds);
+          forced_.push_back(options.force_search);
           const Told& told = told_.at(text);
           now_ += told.seconds;
+          stopped_ = told.is_stopped;
           if (told.us <= 0) return fail({ErrorCode::kNoCorrectCandidate, text});
           Outcome out;
           out.problem = text;
           out.verdict.median_us = told.us;
           out.proven = told.proven;
           out.candidates = 3;
+          out.refused = 2;
           return out;
         },
         [this](const OfferedChoice& one, const Result<Outcome>& found) {
@@ -181,6 +262,8 @@ class ChoiceSearches : public testing::Test {
   std::map<std::string, Told> told_ = {{"sum_before y", {5}}, {"as given", {9}}};
   std::vector<std::string> asked_;
   std::vector<double> budgets_;
+  std::vector<bool> forced_;
+  std::atomic<bool> stopped_ = false;
   std::vector<std::pair<std::string, bool>> recorded_;
 };
 
@@ -192,6 +275,8 @@ TEST_F(ChoiceSearches, TakeTheFasterByTimesAlone) {
     ASSERT_TRUE(found);
     EXPECT_EQ(found->problem, us < 9 ? "sum_before y" : "as given");
     EXPECT_EQ(found->candidates, 6);
+    EXPECT_EQ(found->refused, 4);
+    EXPECT_EQ(found->seconds, 2);
     ASSERT_EQ(found->choices.size(), 2u);
     EXPECT_EQ(found->choices[0]["best_us"], us);
     EXPECT_EQ(found->choices[1]["best_us"], 9.0);
@@ -245,6 +330,69 @@ TEST_F(ChoiceSearches, LeaveOutWhatItsFloorSaysCannotBeFaster) {
   EXPECT_DOUBLE_EQ(budgets_[1], 6);
   EXPECT_EQ(found->choices[1]["choice"], "as given");
   EXPECT_EQ(found->choices[1]["left_out"], true);
+}
+
+TEST_F(ChoiceSearches, DoNotSearchOnWhereLittleIsLeftOrNobodyWants) {
+  given_.floor_us = 6;
+  for (const bool is_late : {true, false}) {
+    now_ = 0;
+    asked_.clear();
+    told_["sum_before y"].seconds = is_late ? 9.1 : 8.9;
+    ASSERT_TRUE(run({fast_, given_}));
+    EXPECT_EQ(asked_.size(), is_late ? 1u : 2u);
+  }
+  now_ = 0;
+  asked_.clear();
+  told_["sum_before y"].seconds = 1;
+  options_.resume = false;
+  ASSERT_TRUE(run({fast_, given_}));
+  EXPECT_EQ(asked_.size(), 1u);
+  now_ = 0;
+  asked_.clear();
+  options_.resume = true;
+  told_["sum_before y"].is_stopped = true;
+  ASSERT_TRUE(run({fast_, given_}));
+  EXPECT_EQ(asked_.size(), 1u);
+}
+
+TEST_F(ChoiceSearches, EndWhereSomebodyInterrupts) {
+  told_["sum_before y"].is_stopped = true;
+  const auto found = run({fast_, given_});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->problem, "sum_before y");
+  EXPECT_EQ(asked_.size(), 1u);
+}
+
+// What is answered from the archive would take none of the time that is left.
+TEST_F(ChoiceSearches, SearchTheLaterOnesWhateverTheArchiveKnows) {
+  ASSERT_TRUE(run({fast_, given_}));
+  EXPECT_EQ(forced_, (std::vector<bool>{false, true}));
+}
+
+TEST_F(ChoiceSearches, KeepTheFirstOfTwoThatAreAsFast) {
+  told_["as given"].us = 5;
+  EXPECT_EQ(run({fast_, given_})->problem, "sum_before y");
+}
+
+TEST_F(ChoiceSearches, ThatHaveNoChoiceTellOfNone) {
+  const auto found = run({given_});
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->choices.is_null());
+  EXPECT_DOUBLE_EQ(budgets_.at(0), 10);
+}
+
+TEST_F(ChoiceSearches, TellWhatEachWasPredictedToTakeAndTheStepInWords) {
+  fast_.predicted_us = 4;
+  fast_.action->sentence = "sum before";
+  told_["sum_before y"].proven = false;
+  const auto found = run({fast_, given_});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->choices[0]["predicted_us"], 4.0);
+  EXPECT_EQ(found->choices[0]["sentence"], "sum before");
+  EXPECT_EQ(found->choices[0]["proven"], false);
+  EXPECT_EQ(found->choices[0]["left_out"], false);
+  EXPECT_EQ(found->choices[1]["sentence"], "");
+  EXPECT_EQ(found->choices[1]["proven"], true);
 }
 
 TEST_F(ChoiceSearches, DoNotBelieveAnUnprovenTimeAgainstAFloor) {

@@ -1,5 +1,5 @@
-// Learning across runs: a search begins where searches of problems like it ended, on other shapes,
-// tracks and cards.
+// Where a search may begin: how far problems are from each other, and what the nearest ones give,
+// of other shapes, tracks and cards.
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>
@@ -16,6 +16,7 @@
 #include "../graph/builder.h"
 #include "archive/archive.h"
 #include "archive/travel.h"
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -24,10 +25,12 @@
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "kernels/space_walk.h"
+#include "near_fixture.h"
 #include "recorded.h"
 #include "search/near.h"
 #include "search/options.h"
 #include "search/policy/archive_outcomes.h"
+#include "search/policy/features.h"
 #include "search/policy/outcomes.h"
 #include "search/policy/recorded_tree.h"
 #include "search/problem_record.h"
@@ -40,81 +43,6 @@
 
 namespace warploom::search {
 namespace {
-using archive::Archive;
-using kernels::KernelConfig;
-
-graph::Graph product(int64_t m, int64_t k, int64_t n, Dtype dtype = Dtype::f32) {
-  graph::Builder b("product");
-  const auto x = b.input("x", dtype, {m, k});
-  const auto w = b.input("w", dtype, {k, n});
-  b.output(b.add(graph::OpKind::MatMul, {x, w}));
-  return *graph::decompose(*b.finish());
-}
-
-graph::Graph softmax(int64_t rows, int64_t columns) {
-  graph::Builder b("softmax");
-  const auto x = b.input("x", Dtype::f32, {rows, columns});
-  b.output(b.add(graph::OpKind::Softmax, {x}, {{"axis", int64_t{1}}}));
-  return *graph::decompose(*b.finish());
-}
-
-class Near : public testing::Test {
- protected:
-  SearchSpace space_of(graph::Graph graph, Track track = Track::fp32) const {
-    return search_space_of({std::move(graph), track}, recorded_target());
-  }
-
-  archive::Problem problem_of(const SearchSpace& space, char digit) const {
-    archive::Problem out{std::string(32, digit), space.region.graph.name};
-    out.track = name_of(space.region.track);
-    out.target = space.capabilities.arch;
-    out.device = "a device";
-    note_problem(out, space);
-    return out;
-  }
-
-  // A problem that was searched: its configs with these times; 0: refused.
-  archive::Problem add(Archive& into, const SearchSpace& space, char digit,
-                       const std::map<std::string, double>& times) const {
-    const archive::Problem problem = problem_of(space, digit);
-    EXPECT_TRUE(into.add_problem(problem));
-    for (const auto& [text, us] : times) {
-      archive::Candidate one{.problem = problem.key, .schedule = text};
-      one.fields = nlohmann::json::object();
-      one.stage = us > 0 ? archive::Stage::screened : archive::Stage::refused;
-      if (us > 0) one.median_us = us;
-      if (us <= 0) one.error_code = "candidate-wrong";
-      EXPECT_TRUE(into.record(one));
-    }
-    return problem;
-  }
-
-  // Some legal configs of a family, in the order of its walk, without tiles that a shape cuts off.
-  static std::vector<KernelConfig> configs_of(const SearchSpace& space, const std::string& family,
-                                              size_t most) {
-    std::vector<KernelConfig> out;
-    for (const kernels::FamilyPtr& one : space.families) {
-      if (one->name() != family) continue;
-      std::set<std::string> seen;
-      kernels::SpaceWalk(*one).all([&](const KernelConfig& config) {
-        const bool is_large =
-            config.get("tile_x").value_or(1) > 32 || config.get("tile_y").value_or(1) > 32;
-        if (!is_large && seen.insert(config.text()).second) out.push_back(config);
-        return out.size() < most;
-      });
-    }
-    return out;
-  }
-
-  std::vector<NearStart> starts(Archive& from, const SearchSpace& space,
-                                bool is_known = false) const {
-    return *near_starts(from, problem_of(space, 'f'), space, is_known);
-  }
-
-  ScratchFolder folder_{"near-test"};
-  Archive archive_ = *Archive::open(folder_.path() / "archive.sqlite");
-};
-
 TEST_F(Near, ASearchMayBeginAtTheBestOfAnotherShape) {
   const SearchSpace before = space_of(transposed(256, 384));
   const auto configs = configs_of(before, "direct", 3);
@@ -219,144 +147,195 @@ TEST_F(Near, AProblemOfAnOlderProgramIsNearNothing) {
   EXPECT_TRUE(std::isinf(distance_between(old, problem_of(space, 'b'))));
 }
 
-TEST_F(Near, AProblemsRecordGivesItsRegionBack) {
-  const SearchSpace space = space_of(softmax(64, 96));
-  const archive::Problem problem = problem_of(space, 'a');
-  const auto text = nlohmann::json(problem).dump();
-  const auto read = nlohmann::json::parse(text).get<archive::Problem>();
-  const auto region = region_of(read);
-  ASSERT_TRUE(region);
-  EXPECT_EQ(graph::to_text(region->graph), graph::to_text(space.region.graph));
-  EXPECT_EQ(capabilities_of(read)->num_sms, recorded_target().num_sms);
+TEST_F(Near, ADistanceIsThatOfPointsInAllFeatures) {
+  const auto at = [](nlohmann::json features, const char* track = "fp32") {
+    return archive::Problem{.key = "a", .track = track, .features = std::move(features)};
+  };
+  const archive::Problem here = at({{"m", 1.0}, {"n", 0.5}});
+  EXPECT_DOUBLE_EQ(distance_between(here, at({{"m", 1.3}, {"n", 0.1}})), 0.5);
+  EXPECT_DOUBLE_EQ(distance_between(here, at({{"m", 0.7}, {"n", 0.9}})), 0.5);
+  EXPECT_DOUBLE_EQ(distance_between(here, at({{"m", 1.0}, {"n", 0.5}}, "bf16")), 0.25);
+  EXPECT_DOUBLE_EQ(distance_between(here, at({{"m", 1.6}, {"n", 0.5}}, "bf16")), 0.65);
+  for (const nlohmann::json& other :
+       {nlohmann::json{{"m", 1.0}}, nlohmann::json{{"m", 1.0}, {"k", 0.5}},
+        nlohmann::json{{"m", 1.0}, {"n", "0.5"}}, nlohmann::json{{"m", nullptr}, {"n", 0.5}},
+        nlohmann::json{{"m", 1.0}, {"n", 0.5}, {"k", 0}}, nlohmann::json::array({1.0, 0.5})}) {
+    EXPECT_TRUE(std::isinf(distance_between(here, at(other)))) << other;
+    EXPECT_TRUE(std::isinf(distance_between(at(other), here))) << other;
+  }
 }
 
-TEST_F(Near, LargeConstantsAreInputsInARecord) {
-  graph::Builder b("scaled");
-  const auto x = b.input("x", Dtype::f32, {64, 2048});
-  const std::vector<double> ones(2048, 1);
-  b.output(b.add(graph::OpKind::Mul, {x, b.constant("w", Dtype::f32, {2048}, ones)}));
-  const SearchSpace space = space_of(*graph::decompose(*b.finish()));
-  const auto region = region_of(problem_of(space, 'a'));
-  ASSERT_TRUE(region);
-  EXPECT_EQ(region->graph.inputs.size(), 2u);
-}
-
-TEST_F(Near, AGraphWhoseShapesDoNotFollowIsNone) {
-  archive::Problem problem = problem_of(space_of(softmax(64, 96)), 'a');
-  problem.graph["tensors"].back()["shape"] = {64, 97};
-  EXPECT_FALSE(region_of(problem));
-  problem.graph["nodes"][0]["outputs"] = {99};
-  EXPECT_FALSE(region_of(problem));
-}
-
-// What a search of recorded verdicts proposes, in its order.
-class NearSearch : public Near {
+// Problems by one feature, at chosen places, whose bests are configs of the space.
+class NearPlaces : public Near {
  protected:
-  std::vector<std::string> proposed(const graph::Graph& graph, const Options& options) {
-    Task task = make_task({graph, Track::fp32}, *target::capabilities_of("cpu"), 1);
-    task.space = search_space_of({graph, Track::fp32}, *target::capabilities_of("cpu"));
-    std::vector<std::string> out;
-    task.recorded = [&](const KernelConfig& config, const verify::Request&) {
-      out.push_back(config.text());
-      verify::Verdict verdict;
-      verdict.accepted = true;
-      const bool is_best = config.text() == best_;
-      verdict.median_us = is_best ? 10 : 100;
-      return Result<verify::Verdict>(verdict);
-    };
-    const auto outcome = tune(task, options);
-    EXPECT_TRUE(outcome) << describe(outcome.error());
+  SearchSpace space() const { return space_of(transposed(256, 384)); }
+
+  static archive::Problem at(double place, char digit) {
+    archive::Problem out{std::string(32, digit), std::string("problem ") + digit, "fp32"};
+    out.features = {{"place", place}};
     return out;
   }
 
-  Options options() const {
-    Options out;
-    out.archive = folder_.path() / "searches.sqlite";
-    out.strategy = Strategy::enumerate;
-    out.max_candidates = 12;
-    out.jobs = 1;
+  static NearProblem searched(double place, char digit, const std::vector<KernelConfig>& best) {
+    NearProblem out{at(place, digit)};
+    for (const KernelConfig& config : best)
+      out.best.push_back({config.text(), 10.0 + static_cast<double>(out.best.size())});
     return out;
   }
 
-  std::string best_;
+  // The problems' digits, in the order of what they give.
+  std::string given(const std::vector<NearProblem>& problems) const {
+    std::string out;
+    for (const NearStart& start : starts_from(problems, at(0, 'f'), space()))
+      out += start.origin["problem"].get<std::string>().front();
+    return out;
+  }
 };
 
-TEST_F(NearSearch, TriesTheBestOfTheNearestEarlierSearchBehindTheFirstGuesses) {
-  Options fresh = options();
-  fresh.archive = folder_.path() / "fresh.sqlite";
-  best_ = proposed(product(192, 192, 192), fresh).at(9);
-  proposed(product(192, 192, 192), options());  // whose best it is
-  const auto then = proposed(product(192, 192, 256), options());
-  const auto place = std::ranges::find(then, best_) - then.begin();
-  EXPECT_LE(place, 3);  // behind a guess of each of the two families
+TEST_F(NearPlaces, TwoDoublingsOfEveryAxisAreNearAndFourAreNot) {
+  const archive::Problem here = problem_of(space_of(product(256, 256, 256)), 'a');
+  const auto distance = [&](int64_t size) {
+    return distance_between(here, problem_of(space_of(product(size, size, size)), 'b'));
+  };
+  RecordProperty("distances", nlohmann::json({distance(512), distance(1024), distance(2048),
+                                              distance(4096)}).dump());
+  const auto configs = configs_of(space(), "direct", 2);
+  for (const double sign : {1, -1}) {
+    EXPECT_EQ(given({searched(sign * distance(1024), 'b', {configs[0]}),
+                     searched(sign * distance(4096), 'c', {configs[1]})}),
+              "b");
+    EXPECT_EQ(given({searched(sign * 0.6, 'b', {configs[0]}),
+                     searched(sign * 0.601, 'c', {configs[1]})}),
+              "b");
+  }
 }
 
-TEST_F(NearSearch, WithoutResumeNothingEarlierIsUsed) {
-  Options elsewhere = options();
-  elsewhere.archive = folder_.path() / "elsewhere.sqlite";
-  best_ = proposed(product(192, 192, 192), elsewhere).at(9);
-  proposed(product(192, 192, 192), options());
-  Options anew = options();
-  anew.resume = false;
-  Options fresh = options();
-  fresh.archive = folder_.path() / "fresh.sqlite";
-  const auto alone = proposed(product(192, 192, 256), fresh);
-  EXPECT_EQ(proposed(product(192, 192, 256), anew), alone);
+TEST_F(NearPlaces, TheNearestTwoGiveTheirFastest) {
+  const auto configs = configs_of(space(), "direct", 6);
+  const std::vector<NearProblem> problems = {searched(0.3, 'c', {configs[0], configs[1]}),
+                                             searched(0.1, 'a', {configs[2], configs[3]}),
+                                             searched(0.2, 'b', {configs[4], configs[5]})};
+  EXPECT_EQ(given(problems), "ab");
+  const auto found = starts_from(problems, at(0, 'f'), space());
+  EXPECT_EQ(found.at(0).config, configs[2]);
+  EXPECT_EQ(found.at(1).config, configs[4]);
 }
 
-TEST_F(Near, AnArchivesSearchesTeachAPolicy) {
+TEST_F(NearPlaces, AProblemWithNothingToGiveTakesNoPlace) {
+  const auto configs = configs_of(space(), "direct", 2);
+  EXPECT_EQ(given({searched(0.1, 'a', {}), searched(0.2, 'b', {configs[0]}),
+                   searched(0.3, 'c', {configs[1]})}),
+            "bc");
+}
+
+TEST_F(NearPlaces, TheSameConfigIsNoneTwiceSoThatTheSecondGivesItsNext) {
+  const auto configs = configs_of(space(), "direct", 2);
+  const auto found = starts_from(
+      std::vector{searched(0.1, 'a', {configs[0]}), searched(0.2, 'b', {configs[0], configs[1]})},
+      at(0, 'f'), space());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].config, configs[0]);
+  EXPECT_EQ(found[1].config, configs[1]);
+  EXPECT_EQ(found[1].origin["us"], 11.0);
+}
+
+TEST_F(NearPlaces, WhatNoFamilyHereKnowsIsPassedOver) {
+  const auto configs = configs_of(space(), "direct", 1);
+  NearProblem one = searched(0.1, 'a', {configs[0]});
+  for (const char* text : {"matmul_cpu tile_m=4", "no_family x=1", "", "direct no_field=1"})
+    one.best.insert(one.best.begin(), {text, 1});
+  const auto found = starts_from(std::vector{one}, at(0, 'f'), space());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].config, configs[0]);
+}
+
+TEST_F(NearPlaces, AStartTellsWhereItIsFrom) {
+  const auto configs = configs_of(space(), "direct", 1);
+  NearProblem one = searched(0.25, 'a', {configs[0]});
+  one.from = "a.wlx";
+  one.problem.track = "fp32";
+  one.problem.device = "another card";
+  const auto found = starts_from(std::vector{one}, at(0, 'f'), space());
+  ASSERT_EQ(found.size(), 1u);
+  const nlohmann::json expected = {
+      {"schedule", configs[0].text()},   {"was", configs[0].text()}, {"us", 10.0},
+      {"problem", std::string(32, 'a')}, {"name", "problem a"},      {"track", "fp32"},
+      {"device", "another card"},        {"distance", 0.25},         {"from", "a.wlx"}};
+  EXPECT_EQ(found[0].origin, expected);
+}
+
+// Of many problems only the nearest are read, wherever they stand in the archive.
+TEST_F(Near, TheNearestOfManyIsFoundBehindAllOthers) {
+  const SearchSpace here = space_of(transposed(256, 400));
+  const auto configs = configs_of(here, "direct", 12);
+  for (int i = 0; i < 10; ++i)
+    add(archive_, space_of(transposed(2048 + 64 * i, 400)), static_cast<char>('0' + i),
+        {{configs[as_size(i)].text(), 10}});
+  add(archive_, space_of(transposed(256, 384)), 'a', {{configs[11].text(), 10}});
+  EXPECT_EQ(starts(archive_, here).at(0).config, configs[11]);
+}
+
+TEST_F(Near, ProblemsWithoutARightConfigLeaveTheirPlaceToOthers) {
+  const SearchSpace here = space_of(transposed(256, 400));
+  const auto configs = configs_of(here, "direct", 8);
+  for (int i = 0; i < 6; ++i)
+    add(archive_, space_of(transposed(256, 392 - i)), static_cast<char>('0' + i),
+        {{configs[as_size(i)].text(), 0}});
+  add(archive_, space_of(transposed(256, 300)), 'a', {{configs[7].text(), 10}});
+  const auto found = starts(archive_, here);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].config, configs[7]);
+}
+
+TEST_F(Near, OnesOwnRecordOfTheProblemIsNoneOfAnother) {
   const SearchSpace space = space_of(transposed(256, 384));
-  const auto configs = configs_of(space, "direct", 40);
-  std::map<std::string, double> times;
-  for (size_t i = 0; i < configs.size(); ++i)
-    times[configs[i].text()] = i == 5 ? 0 : 10.0 + static_cast<double>(i);
-  add(archive_, space, 'a', times);
-  archive::Problem old = problem_of(space, 'b');
-  old.graph = {};
-  ASSERT_TRUE(archive_.add_problem(old));
-  const auto taught = outcomes_of(archive_);
-  ASSERT_TRUE(taught) << describe(taught.error());
-  EXPECT_EQ(taught->without, 1u);
-  ASSERT_EQ(taught->outcomes.size(), 1u);
-  const RecordedProblem& problem = taught->outcomes[0].problems.at(0);
-  EXPECT_EQ(problem.plans.size(), configs.size());
-  EXPECT_EQ(problem.best_us(), 10.0);
-  EXPECT_EQ(std::ranges::count(problem.plans, "candidate-wrong", &RecordedPlan::code), 1);
-  EXPECT_EQ(trees_of(taught->outcomes[0], Use::train).size(), 1u);
+  add(archive_, space, 'f', {{configs_of(space, "direct", 1)[0].text(), 10}});
+  EXPECT_TRUE(starts(archive_, space).empty());
 }
 
-TEST_F(Near, ForeignSearchesTeachOnTheirOwnTarget) {
-  const SearchSpace here = space_of(transposed(256, 384));
-  const auto configs = configs_of(here, "direct", 2);
-  add(archive_, here, 'a', {{configs[0].text(), 10}});
-  target::Capabilities larger = recorded_target();
-  larger.num_sms = 64;
-  const SearchSpace there = search_space_of({transposed(256, 384), Track::fp32}, larger);
+// Records of other archives come in any order, and say what they like.
+TEST_F(Near, OfForeignRecordsTheFastestRightOneIsTaken) {
+  const SearchSpace space = space_of(transposed(256, 384));
+  const auto configs = configs_of(space, "direct", 5);
+  const archive::Problem problem = problem_of(space, 'c');
+  std::vector<archive::Foreign<nlohmann::json>> records;
+  const auto add_record = [&](const char* kind, const std::string& name, nlohmann::json record) {
+    records.push_back({"x.wlx",
+                       {{"kind", kind},
+                        {"problem", problem.key},
+                        {"name", name},
+                        {"record", std::move(record)}}});
+  };
+  add_record("problem", "", problem);
+  const auto candidate = [&](size_t number, std::optional<double> us) {
+    archive::Candidate out{.problem = problem.key, .schedule = configs[number].text()};
+    out.stage = archive::Stage::screened;
+    out.median_us = us;
+    return out;
+  };
+  archive::Candidate refused = candidate(0, 1);
+  refused.stage = archive::Stage::refused;
+  archive::Candidate written = candidate(1, 2);
+  written.source = "a text";
+  for (const archive::Candidate& one :
+       {candidate(2, 30), refused, written, candidate(3, std::nullopt), candidate(4, 20)})
+    add_record("candidate", one.schedule, one);
+  ASSERT_TRUE(archive_.add_foreign(records));
+  const auto found = starts(archive_, space);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].config, configs[4]);
+  EXPECT_EQ(found[0].origin["from"], "x.wlx");
+}
+
+TEST_F(Near, OtherProblemsOfOtherArchivesAreForSearchesOfWhatIsNotKnownAlone) {
+  const SearchSpace space = space_of(transposed(256, 384));
+  const auto configs = configs_of(space, "direct", 1);
   Archive other = *Archive::open(folder_.path() / "other.sqlite");
-  add(other, there, 'c', {{configs[1].text(), 10}});
+  add(other, space, 'c', {{configs[0].text(), 10}});
   ASSERT_TRUE(archive::export_archive(other, folder_.path() / "x.wlx", ""));
   ASSERT_TRUE(archive::import_archive(archive_, folder_.path() / "x.wlx"));
-  const auto taught = outcomes_of(archive_);
-  EXPECT_EQ(taught->foreign, 1u);
-  ASSERT_EQ(taught->outcomes.size(), 2u);
-  EXPECT_EQ(taught->outcomes[1].capabilities.num_sms, 64);
-}
-
-// Which configs led to which is kept: a candidate's first parent, where it was recorded before.
-TEST_F(Near, WhatLedToAPlanIsKeptOfAnArchive) {
-  const SearchSpace space = space_of(transposed(256, 384));
-  const auto configs = configs_of(space, "direct", 2);
-  const auto problem = add(archive_, space, 'a', {{configs[0].text(), 10}});
-  archive::Candidate child{.problem = problem.key, .schedule = configs[1].text()};
-  child.parents = {configs[0].text()};
-  child.stage = archive::Stage::screened;
-  child.median_us = 5;
-  ASSERT_TRUE(archive_.record(child));
-  const auto taught = outcomes_of(archive_);
-  const auto& plans = taught->outcomes.at(0).problems.at(0).plans;
-  ASSERT_EQ(plans.size(), 2u);
-  EXPECT_EQ(plans[1].parent, 0);
-  EXPECT_EQ(plans[1].origin, Origin::forward);
+  EXPECT_EQ(starts(archive_, space).size(), 1u);
+  EXPECT_TRUE(starts(archive_, space, true).empty());
 }
 }  // namespace
 }  // namespace warploom::search

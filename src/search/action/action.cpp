@@ -14,6 +14,7 @@
 #include "base/rows.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
+#include "plan/boundary_change.h"
 #include "search/search_space.h"
 
 namespace warploom::search {
@@ -113,9 +114,9 @@ Result<KernelConfig> carry_out(const SearchSpace& space, const Action& action,
     return fail({ErrorCode::kScheduleIllegal, "an idea in free words sets no field",
                  action.sentence, "an action that sets fields", "none",
                  "have a language model carry it out"});
-  if (!action.graph_steps.empty())
+  if (action.is_of_plan())
     return fail({ErrorCode::kScheduleIllegal, "an action of a whole plan sets no field of a config",
-                 action.sentence, "an action that sets fields", listed(action.graph_steps),
+                 action.sentence, "an action that sets fields", listed(action.plan_steps),
                  "carry it out on the plan"});
   const auto family = std::ranges::find(space.families, action.family(), &kernels::Family::name);
   if (family == space.families.end())
@@ -147,7 +148,7 @@ nlohmann::json to_json(const Action& action) {
                         {"settings", settings},
                         {"eases", std::string(kBottlenecks[as_size(action.eases)].name)},
                         {"sentence", action.sentence}};
-  if (!action.graph_steps.empty()) out["graph_steps"] = action.graph_steps;
+  if (action.is_of_plan()) out["plan_steps"] = action.plan_steps;
   return out;
 }
 
@@ -178,6 +179,19 @@ Result<Setting> setting_from(const nlohmann::json& json, const ConfigType& type)
   WARPLOOM_TRY(out.to, value_from(json.at("to"), field));
   return out;
 }
+
+// Programs before this one wrote "graph_steps" of rewrites, and "changes" of boundaries.
+Result<std::vector<std::string>> plan_steps_from(const nlohmann::json& json) {
+  std::vector<std::string> out;
+  if (json.contains("changes")) {
+    WARPLOOM_TRY(const auto changes, plan::boundaries_from_json(json.at("changes")));
+    for (const plan::BoundaryChange& one : changes)
+      out.push_back(to_text(one));
+  }
+  for (const char* key : {"plan_steps", "graph_steps"})
+    if (json.contains(key)) out = json.at(key).get<std::vector<std::string>>();
+  return out;
+}
 }  // namespace
 
 Result<Action> action_from_json(const nlohmann::json& json, const SearchSpace& space) {
@@ -193,9 +207,8 @@ Result<Action> action_from_json(const nlohmann::json& json, const SearchSpace& s
     out.code_region = json.at("code_region").get<std::string>();
     out.changes_family = json.at("changes_family").get<bool>();
     out.sentence = json.at("sentence").get<std::string>();
-    if (json.contains("graph_steps"))
-      out.graph_steps = json.at("graph_steps").get<std::vector<std::string>>();
-    if (out.kind == ActionKind::idea || !out.graph_steps.empty()) return out;
+    WARPLOOM_TRY(out.plan_steps, plan_steps_from(json));
+    if (out.kind == ActionKind::idea || out.is_of_plan()) return out;
     const auto name = json.at("family").get<std::string>();
     const auto family = std::ranges::find(space.families, name, &kernels::Family::name);
     if (family == space.families.end()) return fail(no_action(name));

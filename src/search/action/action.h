@@ -11,11 +11,11 @@
 //   of
 //              loads"
 //
-// One of a whole plan changes no config: its steps say what becomes of the graph
-// (search/plan_choice.h), several at once where one makes the next possible:
+// One of a whole plan changes no config: its steps say what becomes of the graph, or of the
+// boundaries between its regions (plan_actions.h):
 //
-//   kind         rewrite
-//   graph_steps  {"scale_after_sum y", "sum_before y"}
+//   kind        rewrite
+//   plan_steps  {"scale_after_sum y", "sum_before y"}
 //
 //   Result<KernelConfig> next = carry_out(space, action, config);
 //   to_json(action)   // what the archive keeps
@@ -102,8 +102,10 @@ struct Action {
   std::vector<Setting> settings;
   bool changes_family = false;
   Bottleneck eases = Bottleneck::unknown;
-  std::string sentence;                       // what it does, and what that is expected to gain
-  std::vector<std::string> graph_steps = {};  // of a whole plan; none: of a config
+  std::string sentence;                      // what it does, and what that is expected to gain
+  std::vector<std::string> plan_steps = {};  // of a whole plan; none: of a config
+
+  bool is_of_plan() const { return !plan_steps.empty(); }
 
   std::string family() const { return type ? std::string(type->family) : ""; }
 
@@ -126,8 +128,9 @@ Result<kernels::KernelConfig> carry_out(const SearchSpace& space, const Action& 
                                         const kernels::KernelConfig& config);
 
 // {"kind", "family", "code_region", "changes_family", "settings": {name: number or word, …},
-// "eases", "sentence", and of a whole plan "graph_steps"}: what a step of a lineage is, and what
-// replays it. Back, for a space of the same families: plan-invalid for what is no action there.
+// "eases", "sentence", and of a whole plan "plan_steps"}: what a step of a lineage is, and what
+// replays it. Back, for a space of the same families, and from what programs before this one wrote
+// of a whole plan; plan-invalid for what is no action there.
 nlohmann::json to_json(const Action& action);
 Result<Action> action_from_json(const nlohmann::json& json, const SearchSpace& space);
 }  // namespace warploom::search

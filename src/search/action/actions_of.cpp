@@ -1,4 +1,5 @@
 #include "search/action/actions_of.h"
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 #include "base/casts.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "base/rows.h"
 #include "kernels/config/constraints.h"
@@ -19,6 +21,7 @@
 #include "kernels/family.h"
 #include "kernels/space_walk.h"
 #include "search/action/action.h"
+#include "search/action/own_action.h"
 #include "search/search_space.h"
 
 namespace warploom::search {
@@ -154,11 +157,43 @@ void ActionSpace::add_changes(const kernels::Family& family, const kernels::Spac
   }
 }
 
+void ActionSpace::add_own(const kernels::Family& family, const KernelConfig& config,
+                          Actions& out) const {
+  if (!space_->own_actions) return;
+  for (const OwnAction& own : space_->own_actions->all) {
+    OwnActionHere here = action_at(own, family, config);
+    if (!here.action) continue;
+    if (here.why.empty())
+      out.legal.push_back(*std::move(here.action));
+    else
+      out.refused.push_back({*std::move(here.action), std::move(here.why)});
+  }
+}
+
+std::optional<Result<Action>> ActionSpace::own(const std::string& name,
+                                               const KernelConfig& config) const {
+  if (!space_->own_actions) return std::nullopt;
+  const auto& all = space_->own_actions->all;
+  const auto own = std::ranges::find(all, name, &OwnAction::name);
+  if (own == all.end()) return std::nullopt;
+  OwnActionHere here;
+  for (const kernels::FamilyPtr& family : space_->families)
+    if (family->name() == config.family()) here = action_at(*own, *family, config);
+  if (here.action && here.why.empty()) return *std::move(here.action);
+  Error error{ErrorCode::kScheduleIllegal, "the action cannot be carried out here", name};
+  error.expected = here.why.empty()
+                       ? fmt::format("a config of {} that it changes", own->type->family)
+                       : here.why[0].expected;
+  error.found = here.why.empty() ? config.text() : here.why[0].found;
+  return fail(error);
+}
+
 Actions ActionSpace::at(const KernelConfig& config) const {
   Actions out;
   for (const kernels::FamilyPtr& family : space_->families) {
     if (family->name() == config.family()) {
       add_changes(*family, fields_.at(family->name()), config, out);
+      add_own(*family, config, out);
       continue;
     }
     for (const KernelConfig& entry : entries(family->name()))

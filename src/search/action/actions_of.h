@@ -5,7 +5,8 @@
 //   here.legal[0].sentence      // "keep 4 tiles in flight instead of 2: …"
 //   here.refused[0].why[0]      // "at most 232448 bytes of shared memory …", with its fields
 //
-// Every value that a family offers for a field is an action, and so is every other family. A change
+// Every value that a family offers for a field is an action, and so is every other family, and
+// what the user adds (own_action.h). A change
 // that breaks a coupled constraint is repaired: the fields that the constraint reads are set too,
 // as few and as little as possible, in a bounded search; only then it is refused.
 #pragma once
@@ -16,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <vector>
+#include "base/error.h"
 #include "kernels/config/constraints.h"
 #include "kernels/family.h"
 #include "search/action/action.h"
@@ -45,6 +47,11 @@ class ActionSpace {
   // The same, kept for the next time that somebody asks.
   ActionsPtr shared_at(const kernels::KernelConfig& config) const;
 
+  // The user's own action of that name, at a config: schedule-illegal where it cannot be carried
+  // out, with the constraints; nothing where there is none of the name.
+  std::optional<Result<Action>> own(const std::string& name,
+                                    const kernels::KernelConfig& config) const;
+
   // By guess the best few configs that a bounded walk through a family finds, best first.
   const std::vector<kernels::KernelConfig>& entries(const std::string& family) const;
 
@@ -53,6 +60,8 @@ class ActionSpace {
  private:
   void add_changes(const kernels::Family& family, const kernels::Space& fields,
                    const kernels::KernelConfig& config, Actions& out) const;
+  void add_own(const kernels::Family& family, const kernels::KernelConfig& config,
+               Actions& out) const;
 
   const SearchSpace* space_;
   std::map<std::string, kernels::Space> fields_;  // by family

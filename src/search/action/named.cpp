@@ -107,6 +107,7 @@ Result<KernelConfig> named_config(const ActionSpace& actions, const std::string&
 
 Result<Action> named_action(const ActionSpace& actions, const KernelConfig& from,
                             const std::string& name) {
+  if (auto own = actions.own(name, from)) return *std::move(own);
   const bool is_change = name.find('=') < name.find(' ');
   if (is_change) return change_of(actions, from, name);
   WARPLOOM_TRY(const KernelConfig to, named_config(actions, name));

@@ -1,6 +1,7 @@
 // Actions by name: how a person, or a script, says which step is meant.
 //
 //   stages=4                     that field of the config at hand, with whatever constraints couple
+//   taller_tiles                 the user's own action of that name (own_action.h)
 //   matmul_mma                   another family, where it is entered by guess
 //   matmul_mma stages=2 warps=4  the same, with these fields as they are named
 //

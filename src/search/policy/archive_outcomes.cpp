@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "kernels/config/reader.h"
 #include "kernels/family.h"
+#include "search/plan_archive.h"
 #include "search/policy/outcomes.h"
 #include "search/problem_record.h"
 
@@ -33,11 +34,13 @@ Result<std::vector<Searched>> searched_in(Archive& from) {
   std::vector<Searched> out;
   WARPLOOM_TRY(const auto own, from.problems());
   for (const archive::Problem& problem : own) {
+    if (is_of_plans(problem)) continue;
     WARPLOOM_TRY(auto candidates, from.candidates(problem.key));
     out.push_back({problem, std::move(candidates)});
   }
   WARPLOOM_TRY(const auto foreign, from.foreign_problems());
   for (const auto& [file, problem] : foreign) {
+    if (is_of_plans(problem)) continue;
     WARPLOOM_TRY(const auto records, from.foreign_candidates(problem.key));
     Searched one{problem, {}, true};
     for (const auto& record : records)

@@ -41,7 +41,7 @@ struct TrainOptions {
   uint64_t seed = 1;
   double seconds = 600;  // at most
   int imitation_epochs = 12;
-  int rounds = 60;  // of PPO
+  int rounds = 100;  // of PPO
   int walks = 48;   // a round
   int steps = 16;   // a walk, at most
   const std::atomic<bool>* interrupted = nullptr;

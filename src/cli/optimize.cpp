@@ -33,6 +33,7 @@
 #include "graph/weights.h"
 #include "kernels/config/kernel_config.h"
 #include "onnx/load.h"
+#include "plan/boundary_change.h"
 #include "search/budget.h"
 #include "search/headline.h"
 #include "search/options.h"
@@ -64,6 +65,7 @@ struct Flags {
   ModelOptions model;
   std::vector<std::string> constants;
   std::vector<std::string> rewrites;
+  std::string boundaries;
   std::string devices;
   std::optional<int> candidates;
   bool no_resume = false;
@@ -74,6 +76,7 @@ const std::vector<std::string> kStrategies(std::begin(kStrategyNames), std::end(
 const std::vector<std::string> kPolicies(std::begin(search::kPolicyNames),
                                          std::end(search::kPolicyNames));
 constexpr const char* kNoRewrites = "none";
+constexpr const char* kAsFused = "fused";
 // A model of more text, or more bytes of constants, is not copied into plan.json.
 constexpr int64_t kMostModelText = 8 << 20;
 
@@ -124,6 +127,14 @@ Result<std::optional<search::PlanChoice>> choice_of(const std::vector<std::strin
   return choice;
 }
 
+// What they say of its regions; nothing: the search chooses.
+Result<std::optional<plan::BoundaryChanges>> boundaries_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == kAsFused) return plan::BoundaryChanges();
+  WARPLOOM_TRY(plan::BoundaryChanges changes, plan::boundaries_from_text(text));
+  return changes;
+}
+
 // The search that the flags ask for.
 Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   if (flags.candidates.value_or(1) < 1) {
@@ -153,6 +164,7 @@ Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   options.interrupted = &interrupted();
   options.constants = {flags.constants.begin(), flags.constants.end()};
   WARPLOOM_TRY(options.choice, choice_of(flags.rewrites));
+  WARPLOOM_TRY(options.boundaries, boundaries_of(flags.boundaries));
   WARPLOOM_TRY(options.devices, devices_of(flags));
   return options;
 }
@@ -372,6 +384,10 @@ Command optimize_command() {
       {"--rewrite", &flags->rewrites,
        "carry out this rewrite of the graph, as `warploom show FILE --what rewrites` names it, and "
        "no other; none: leave the graph as it is; default: the search chooses"},
+      {"--boundaries", &flags->boundaries,
+       "change these boundaries between regions, as `warploom show FILE --what boundaries` names "
+       "the changes (\"cut_region t3; join_regions t7 + y\"), and no other; fused: none; default: "
+       "the search chooses"},
       {"--budget", &search.budget_seconds,
        "wall time for all of it, the bundle's check included: 500ms, 60s, 2m"},
       {"--candidates", &flags->candidates, "at most so many candidates of a region"},

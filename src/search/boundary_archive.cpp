@@ -65,7 +65,7 @@ Result<BoundaryArchive> BoundaryArchive::open(const graph::Graph& graph, const O
   if (path.empty()) path = cache_folder() / "archive.sqlite";
   WARPLOOM_TRY(auto archive, archive::Archive::open(path));
   BoundaryArchive out(std::move(archive), options);
-  archive::Problem problem;
+  archive::Problem& problem = out.problem_;
   problem.key = boundary_key(graph, options, capabilities, device.name);
   problem.name = graph.name;
   problem.track = name_of(options.track);
@@ -73,9 +73,12 @@ Result<BoundaryArchive> BoundaryArchive::open(const graph::Graph& graph, const O
   problem.device = device.name;
   problem.text = graph::to_text(graph);
   out.run_.problem = problem.key;
-  WARPLOOM_CHECK(out.archive_.add_problem(problem));
   WARPLOOM_CHECK(out.look_up());
   return out;
+}
+
+Status BoundaryArchive::add() {
+  return archive_.add_problem(problem_);
 }
 
 Status BoundaryArchive::look_up() {
@@ -109,6 +112,7 @@ plan::BoundaryChanges BoundaryArchive::start() const {
 }
 
 Status BoundaryArchive::begin() {
+  WARPLOOM_CHECK(add());
   WARPLOOM_TRY(run_id_, archive_.begin_run(run_));
   return ok();
 }

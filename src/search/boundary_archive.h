@@ -35,9 +35,12 @@ std::string boundary_key(const graph::Graph& graph, const Options& options,
 
 class BoundaryArchive {
  public:
-  // Opens the archive and adds the network to it. The options must outlive it.
+  // Opens the archive, which need not know the network yet. The options must outlive it.
   static Result<BoundaryArchive> open(const graph::Graph& graph, const Options& options,
                                       const target::Capabilities& capabilities);
+
+  // Adds the network to it, as begin() does.
+  Status add();
 
   // Where the search begins.
   plan::BoundaryChanges start() const;
@@ -63,6 +66,7 @@ class BoundaryArchive {
 
   archive::Archive archive_;
   const Options* options_;  // the search's
+  archive::Problem problem_;
   archive::Run run_;
   int64_t run_id_ = 0;
   std::map<std::string, archive::Candidate> rows_;  // by their schedules

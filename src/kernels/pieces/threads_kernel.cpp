@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 #include <vector>
 #include "base/casts.h"
 #include "base/dtype.h"
@@ -15,6 +16,7 @@
 #include "kernels/pieces/tile_scheduler.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
+#include "loopnest/pool.h"
 #include "tile/index.h"
 #include "tile/program.h"
 

@@ -12,6 +12,8 @@ WHAT is
   machines                which machines have results, bench/results
   cpu                     what the CPU target reaches, by groups of work and machines,
                           bench/results/*/cpu.json
+  boundaries              networks with fusion's regions and with searched ones,
+                          bench/results/*/boundaries.json
   results MACHINE         every group of bench/results/MACHINE/*.json as a full table
   fuzz                    the last long run of random programs, tests/fuzz/last_run.json
   graphs                  the last long run of random graphs, tests/fuzz/last_graphs.json
@@ -59,6 +61,7 @@ import sys
 
 import render_measured
 from markdown import reflow
+from render_boundaries import render_boundaries
 from render_cpu import render_cpu
 from render_kernelbench import render_kernelbench, render_kernelbench_summary
 from render_live import render_live
@@ -230,6 +233,8 @@ def render(what, root):
         return render_kernelbench(root)
     if words == ["kernelbench", "summary"]:
         return render_kernelbench_summary(root)
+    if words == ["boundaries"]:
+        return render_boundaries(root)
     if words == ["cpu"]:
         return render_cpu(root)
     if words == ["machines"]:

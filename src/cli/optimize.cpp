@@ -33,6 +33,7 @@
 #include "graph/weights.h"
 #include "kernels/config/kernel_config.h"
 #include "onnx/load.h"
+#include "plan/boundary_change.h"
 #include "search/action/own_action.h"
 #include "search/budget.h"
 #include "search/headline.h"
@@ -66,6 +67,7 @@ struct Flags {
   std::vector<std::string> constants;
   std::vector<std::string> rewrites;
   std::vector<std::string> actions;
+  std::string boundaries;
   std::string devices;
   std::optional<int> candidates;
   bool no_resume = false;
@@ -76,6 +78,7 @@ const std::vector<std::string> kStrategies(std::begin(kStrategyNames), std::end(
 const std::vector<std::string> kPolicies(std::begin(search::kPolicyNames),
                                          std::end(search::kPolicyNames));
 constexpr const char* kNoRewrites = "none";
+constexpr const char* kAsFused = "fused";
 // A model of more text, or more bytes of constants, is not copied into plan.json.
 constexpr int64_t kMostModelText = 8 << 20;
 
@@ -141,6 +144,14 @@ Result<std::shared_ptr<const search::OwnActions>> own_actions_of(const Flags& fl
   return std::make_shared<const search::OwnActions>(std::move(own));
 }
 
+// What they say of its regions; nothing: the search chooses.
+Result<std::optional<plan::BoundaryChanges>> boundaries_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == kAsFused) return plan::BoundaryChanges();
+  WARPLOOM_TRY(plan::BoundaryChanges changes, plan::boundaries_from_text(text));
+  return changes;
+}
+
 // The search that the flags ask for.
 Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   if (flags.candidates.value_or(1) < 1) {
@@ -171,6 +182,7 @@ Result<search::Options> options_of(const Flags& flags, const Graph& graph) {
   options.constants = {flags.constants.begin(), flags.constants.end()};
   WARPLOOM_TRY(options.choice, choice_of(flags.rewrites));
   WARPLOOM_TRY(options.own_actions, own_actions_of(flags));
+  WARPLOOM_TRY(options.boundaries, boundaries_of(flags.boundaries));
   WARPLOOM_TRY(options.devices, devices_of(flags));
   return options;
 }
@@ -393,6 +405,10 @@ Command optimize_command() {
       {"--rewrite", &flags->rewrites,
        "carry out this rewrite of the graph, as `warploom show FILE --what rewrites` names it, and "
        "no other; none: leave the graph as it is; default: the search chooses"},
+      {"--boundaries", &flags->boundaries,
+       "change these boundaries between regions, as `warploom show FILE --what boundaries` names "
+       "the changes (\"cut_region t3; join_regions t7 + y\"), and no other; fused: none; default: "
+       "the search chooses"},
       {"--budget", &search.budget_seconds,
        "wall time for all of it, the bundle's check included: 500ms, 60s, 2m"},
       {"--candidates", &flags->candidates, "at most so many candidates of a region"},

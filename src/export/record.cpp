@@ -1,6 +1,7 @@
 #include "export/record.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/casts.h"
 #include "base/dtype.h"
 #include "base/hash.h"
 #include "base/quoted.h"
@@ -51,6 +53,21 @@ std::string module_flags(const LaunchList& list) {
   return fmt::format("-std=c++17 -O3 -gencode arch=compute_{0},code=sm_{0}", list.arch.substr(3));
 }
 
+// What a call starts, one thing after another: kernels, and the buffers that it fills with zeros.
+size_t starts_of_call(const LaunchList& list) {
+  size_t starts = 0;
+  for (size_t k = 0; k < list.kernels.size(); ++k) {
+    if (prepares(list, k)) continue;
+    const auto& args = list.kernels[k].args;
+    starts += 1 + as_size(std::ranges::count_if(args, &Argument::zeroed));
+  }
+  return starts;
+}
+
+// Of so many starts a CUDA graph takes the host less time than they do one by one: to replay one
+// takes as long as to start two kernels.
+constexpr size_t kRecordedFrom = 3;
+
 // How the launcher spells a buffer's address, and how many bytes lie there.
 struct Place {
   std::string address;
@@ -76,6 +93,7 @@ class Recorder {
     }
     record_["hash"] = hash_hex(sources).substr(0, 8);
     describe_prepare();
+    describe_starts();
     return std::move(record_);
   }
 
@@ -179,6 +197,13 @@ class Recorder {
     const bool is_object = info_.plan.is_object();
     const json took = is_object ? info_.plan.value("prepare_us", json()) : json();
     record_["prepare_text"] = took.is_number() ? time_text(took.get<double>()) : "";
+  }
+
+  void describe_starts() {
+    const size_t starts = starts_of_call(list_);
+    record_["starts"] = starts;
+    record_["recorded"] = gpu_ && starts >= kRecordedFrom;
+    record_["tensor_count"] = list_.inputs.size() + list_.outputs.size();
   }
 
   const BundleInfo& info_;

@@ -67,15 +67,30 @@ void BoundarySearch::look_again() {
   std::erase_if(options_, [](const BoundaryOption& one) { return one.refusal.has_value(); });
 }
 
+double BoundarySearch::bound_of(const std::vector<const Region*>& regions) const {
+  double bound = 0;
+  for (const Region* region : regions)
+    bound += times_.bound_us(region->graph);
+  return bound;
+}
+
 // Of their bound, that regions reach together; 0: not known.
 double BoundarySearch::share_of(const std::vector<const Region*>& regions) const {
   double us = 0;
-  double bound = 0;
-  for (const Region* region : regions) {
+  for (const Region* region : regions)
     us += times_.best_us(*region);
-    bound += times_.bound_us(region->graph);
+  return us > 0 ? std::min(1.0, bound_of(regions) / us) : 0;
+}
+
+// What a library takes for the regions together; 0: not known.
+double BoundarySearch::reference_us(const std::vector<const Region*>& regions) const {
+  double all = 0;
+  for (const Region* region : regions) {
+    const double us = times_.reference_us ? times_.reference_us(*region) : 0;
+    if (us <= 0) return 0;
+    all += us;
   }
-  return us > 0 ? std::min(1.0, bound / us) : 0;
+  return all;
 }
 
 double BoundarySearch::hope_of(const BoundaryOption& option, double share) const {
@@ -95,13 +110,15 @@ double BoundarySearch::hope_of(const BoundaryOption& option, double share) const
   for (const Region& region : option.made)
     bound += times_.bound_us(region.graph);
   if (reached <= 0 || bound <= 0) return 0;
-  const double gain = before - bound / reached;
+  double gain = before - bound / reached;
+  const double library = is_join ? 0 : reference_us(gone);
+  if (library > 0) gain = std::max(gain, before - library - std::max(0.0, bound - bound_of(gone)));
   return std::max(0.0, gain) * static_cast<double>(option.changes.size()) / (1 + failed);
 }
 
-std::optional<BoundarySearch::Trial> BoundarySearch::ask() {
+std::vector<BoundarySearch::Hope> BoundarySearch::hopes() const {
   const double total = best_us();
-  if (total <= 0) return std::nullopt;
+  if (total <= 0) return {};
   double share = 0;  // the best that a region reached
   for (const Region& region : best_.regions)
     if (!region.alias) share = std::max(share, share_of({&region}));
@@ -111,7 +128,11 @@ std::optional<BoundarySearch::Trial> BoundarySearch::ask() {
     if (us > kLeastHope * total) hopes.push_back({option, us});
   }
   std::ranges::stable_sort(hopes, std::greater{}, &Hope::us);
-  for (const Hope& hope : hopes) {
+  return hopes;
+}
+
+std::optional<BoundarySearch::Trial> BoundarySearch::ask() {
+  for (const Hope& hope : hopes()) {
     plan::BoundaryChanges changes = best_.changes;
     changes.insert(changes.end(), hope.option.changes.begin(), hope.option.changes.end());
     if (!asked_.insert(to_text(changes)).second) continue;

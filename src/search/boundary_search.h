@@ -10,7 +10,9 @@
 // to: their roofline bound at the share of it that was reached. Of a join that is the share that
 // the two regions reached, so that it is worth what it saves of the bound. Of a cut it is what the
 // best region of the network reached: one that lies further from its bound may be held back by
-// being one. Where nothing is known of a time or a bound, nothing is tried.
+// being one. So may one that takes longer than a library, which computes the same in several calls:
+// then a cut is hoped to take what the library takes, and what it adds to the bound. Where nothing
+// is known of a time or a bound, nothing is tried.
 //
 // The same times give the same sequence. A partition is tried once.
 #pragma once
@@ -36,6 +38,8 @@ namespace warploom::search {
 struct RegionTimes {
   std::function<double(const plan::Region&)> best_us;  // of the fastest that was judged right
   std::function<double(const graph::Graph&)> bound_us;
+  // That a library takes for the same; may be missing.
+  std::function<double(const plan::Region&)> reference_us = {};
 };
 
 class BoundarySearch {
@@ -50,6 +54,9 @@ class BoundarySearch {
   // asked of the plan.
   BoundarySearch(plan::Boundaries& boundaries, plan::Partition start, RegionTimes times,
                  plan::Limits limits = {});
+
+  // Whether something that was not tried may gain.
+  bool may_gain() const { return !hopes().empty(); }
 
   // What may gain most; nothing where nothing that was not tried may gain anything that counts.
   std::optional<Trial> ask();
@@ -74,7 +81,10 @@ class BoundarySearch {
   };
 
   void look_again();
+  std::vector<Hope> hopes() const;  // most first
   double hope_of(const plan::BoundaryOption& option, double share) const;
+  double reference_us(const std::vector<const plan::Region*>& regions) const;
+  double bound_of(const std::vector<const plan::Region*>& regions) const;
   double share_of(const std::vector<const plan::Region*>& regions) const;
 
   plan::Boundaries& boundaries_;

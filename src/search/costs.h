@@ -18,7 +18,11 @@ class Costs {
   // A family's inputs and their truth, where these are a GPU's.
   void family_took(double seconds) { family_ = seconds; }
 
-  void compiling_took(double seconds) { compile_ = std::max(compile_, seconds); }
+  void compiling_took(double seconds) {
+    const bool is_first = compile_ <= 0;
+    compile_ = std::max(compile_, seconds);
+    usual_compile_ = is_first ? seconds : 0.7 * usual_compile_ + 0.3 * seconds;
+  }
 
   void judging_took(double seconds) {
     // The first judgement makes what later ones find ready: of these half as much is expected.
@@ -35,6 +39,9 @@ class Costs {
   double first_set_up() const { return first_set_up_; }
 
   double compile() const { return compile_; }  // of the slowest text
+
+  // Of a text as they came last: the first of a run may have made what later ones find ready.
+  double usual_compile() const { return usual_compile_; }
 
   double judgement() const { return judge_; }
 
@@ -69,6 +76,7 @@ class Costs {
   double family_ = 0;
   bool stands_by_ = false;
   double compile_ = 0;
+  double usual_compile_ = 0;
   double judge_ = 0;
   double first_ = 0;
   int judgements_ = 0;

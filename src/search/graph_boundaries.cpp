@@ -35,26 +35,44 @@ namespace {
 // Of the time for rounds that is left, for trials; the rest is for what they leave.
 constexpr double kTrialsShare = 0.7;
 // Judgements that a region of a trial has room for at the least.
-constexpr double kLeastJudgements = 4;
+constexpr double kLeastJudgements = 2;
 // A trial whose regions take so much longer than those in whose place they stand is given up.
 constexpr double kHopeless = 1.5;
 
 }  // namespace
 
-// Fusion's partition, or the one that an earlier search ended with.
+// The partition that was asked for; else fusion's, or the one that an earlier search ended with.
 Status GraphSearch::plan_regions(const plan::Limits& limits) {
   WARPLOOM_TRY(boundaries_, plan::boundaries_of(graph_, options_.track, capabilities_, limits,
                                                 options_.constants));
+  if (options_.boundaries) {
+    WARPLOOM_TRY(plan::Partition asked, boundaries_->under(*options_.boundaries));
+    return use(std::move(asked), limits);
+  }
   WARPLOOM_TRY(plan::Partition fused, boundaries_->under({}));
   const auto is_computed = [](const plan::Region& region) { return !region.alias; };
   const bool are_several = std::ranges::count_if(fused.regions, is_computed) > 1;
-  if (!are_several) return use(std::move(fused), limits);
+  if (!are_several && !can_be_cut(limits)) return use(std::move(fused), limits);
   WARPLOOM_TRY(plan_archive_, PlanArchive::open(*given_, options_, capabilities_));
   WARPLOOM_CHECK(plan_archive_->find_start(graph_));
   const plan::BoundaryChanges& start = plan_archive_->start().boundaries;
+  if (are_several || !start.empty()) WARPLOOM_CHECK(record_boundaries());
   if (start.empty()) return use(std::move(fused), limits);
   auto known = boundaries_->under(start);
   return use(known ? *std::move(known) : std::move(fused), limits);
+}
+
+// From now on the archive has the network.
+Status GraphSearch::record_boundaries() {
+  has_boundary_record_ = true;
+  return plan_archive_->add();
+}
+
+// Whether the only region can be two.
+bool GraphSearch::can_be_cut(const plan::Limits& limits) {
+  const auto options = boundaries_->options({}, limits);
+  return std::ranges::any_of(
+      options, [](const plan::BoundaryOption& one) { return !one.refusal.has_value(); });
 }
 
 // From now on the search goes by this partition. Regions that no other one had get a search, and a
@@ -120,14 +138,22 @@ double GraphSearch::best_us_of(const plan::Region& region) const {
   return session ? session->best_us() : 0;
 }
 
+double GraphSearch::reference_us_of(const plan::Region& region) const {
+  const auto found = search_of_.find(region.identity);
+  if (found == search_of_.end()) return 0;
+  const auto& session = searches_[found->second]->session;
+  return session ? session->reference_us() : 0;
+}
+
 // A set-up, a compilation and a few judgements of each region that nothing is known of, as long as
-// those of the others took at the most.
+// those of the others took on average: what is cut is less than they are.
 double GraphSearch::trial_seconds(const plan::Partition& partition) const {
-  double each = 0;
+  double all = 0;
   for (const RegionSearch* one : order_) {
     const Costs& costs = one->session->costs();
-    each = std::max(each, costs.set_up() + costs.compile() + kLeastJudgements * costs.judgement());
+    all += costs.set_up() + costs.usual_compile() + kLeastJudgements * costs.judgement();
   }
+  const double each = all / as_double(order_.size());
   double count = 0;
   std::vector<std::string> fresh;
   for (const plan::Region& region : partition.regions) {
@@ -140,7 +166,6 @@ double GraphSearch::trial_seconds(const plan::Partition& partition) const {
 
 // Other partitions while there is time, each change by itself; the search goes on with the best.
 Status GraphSearch::search_boundaries() {
-  say("trying other boundaries between regions");
   const Budget kept = budget_.less(reserve());
   const Budget budget = kept.part(kTrialsShare * kept.left());
   BoundarySearch boundaries(
@@ -151,8 +176,13 @@ Status GraphSearch::search_boundaries() {
              const kernels::Region region(graph, options_.track);
              const kernels::Work work = kernels::work_of(region);
              return verify::bound_of(capabilities_, options_.track, work.flops, work.bytes).us;
-           }},
+           },
+       .reference_us = [this](const plan::Region& region) { return reference_us_of(region); }},
       {options_.interrupted, budget.until()});
+  // Of a model that is one region nothing is said where nothing speaks for cutting it.
+  if (is_trivial_ && !boundaries.may_gain()) return ok();
+  say("trying other boundaries between regions");
+  if (!has_boundary_record_) WARPLOOM_CHECK(record_boundaries());
   WARPLOOM_CHECK(plan_archive_->begin());
   const double start_us = boundaries.best_us();
   if (start_us > 0) WARPLOOM_CHECK(plan_archive_->record(partition_.changes, start_us, false));
@@ -173,6 +203,7 @@ Status GraphSearch::search_boundaries() {
        .is_ended = [this] { return options_.is_interrupted(); }});
   WARPLOOM_CHECK(use(boundaries.best()));
   if (!end) return fail(end.error());
+  if (is_trivial_ && !partition_.trivial(graph_)) WARPLOOM_CHECK(judge_as_network());
   boundaries_tried_ = boundaries.tried();
   const bool is_late = *end == TrialsEnd::time_up;
   const double us = boundaries.best_us();
@@ -227,7 +258,7 @@ Result<double> GraphSearch::judge_trial(const BoundarySearch::Trial& trial, cons
 // Where boundaries are elsewhere than fusion had them, the plan with fusion's is judged whole as
 // well, while there is time: what regions take alone is not what they take one behind another.
 Status GraphSearch::take_faster_partition(Outcome& out) {
-  if (!plan_archive_) return ok();
+  if (!has_boundary_record_) return ok();
   if (out.proven)
     WARPLOOM_CHECK(plan_archive_->record(partition_.changes, out.verdict.median_us, true));
   const double wanted = 2 * judge_->seconds();
@@ -261,7 +292,7 @@ Status GraphSearch::take_faster_partition(Outcome& out) {
 void GraphSearch::note_boundaries(Outcome& out) {
   for (const auto& one : searches_)
     if (one->times == 0 && one->session) (void)one->session->conclude();
-  if (!plan_archive_) return;
+  if (!has_boundary_record_) return;
   out.boundaries.note = boundary_note_;
   out.boundaries.tried = boundaries_tried_;
   out.boundaries.were_choice = true;

@@ -102,12 +102,7 @@ Result<Outcome> GraphSearch::run(const graph::Graph& given) {
     evaluators_.reset();
   // What is rewritten is judged by what was given.
   is_trivial_ = choice.rewrites.empty() && partition_.trivial(graph_);
-  if (!is_trivial_) {
-    whole_.setup.reference = whole_reference(given, primitive);
-    verify::Setup setup = whole_.setup;
-    setup.seed ^= kFreshSeed;
-    judge_.emplace(std::move(setup), options_.interrupted, evaluators());
-  }
+  if (!is_trivial_) WARPLOOM_CHECK(judge_as_network());
   WARPLOOM_CHECK(make_sessions());
   WARPLOOM_CHECK(search());
   WARPLOOM_TRY(Outcome outcome, whole(given));
@@ -122,6 +117,16 @@ Result<Outcome> GraphSearch::run(const graph::Graph& given) {
   outcome.seconds = budget_.spent();
   outcome.delivery_seconds = delivery_seconds();
   return outcome;
+}
+
+Status GraphSearch::judge_as_network() {
+  is_trivial_ = false;
+  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(*given_));
+  whole_.setup.reference = whole_reference(*given_, primitive);
+  verify::Setup setup = whole_.setup;
+  setup.seed ^= kFreshSeed;
+  judge_.emplace(std::move(setup), options_.interrupted, evaluators());
+  return ok();
 }
 
 void GraphSearch::say(const char* phase) const {

@@ -105,7 +105,12 @@ class GraphSearch {
   Status search_boundaries();
   Result<double> judge_trial(const BoundarySearch::Trial& trial, const Budget& budget);
   double trial_seconds(const plan::Partition& partition) const;
+  bool can_be_cut(const plan::Limits& limits);
+  Status record_boundaries();
   double best_us_of(const plan::Region& region) const;
+  double reference_us_of(const plan::Region& region) const;
+  // The whole is several regions from now on, whose plan is judged.
+  Status judge_as_network();
   Status take_faster_partition(Outcome& out);
   void note_boundaries(Outcome& out);
 
@@ -140,6 +145,7 @@ class GraphSearch {
   graph::Graph graph_;  // as it is cut into regions
   std::optional<plan::Boundaries> boundaries_;
   std::optional<PlanArchive> plan_archive_;  // where they are a choice
+  bool has_boundary_record_ = false;         // there
   std::string boundary_note_;                // what became of that, in words
   int boundaries_tried_ = 0;
   plan::Partition partition_;  // that the search goes by

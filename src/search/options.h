@@ -10,6 +10,7 @@
 #include <vector>
 #include "graph/track.h"
 #include "llm/model.h"
+#include "plan/boundary_change.h"
 #include "search/budget.h"
 #include "search/coder/coder.h"
 #include "search/plan_choice.h"
@@ -66,6 +67,8 @@ struct Options {
   std::shared_ptr<const OwnActions> own_actions = {};
   // Of the whole plan; nothing: the search chooses.
   std::optional<PlanChoice> choice = {};
+  // Of the regions; nothing: the search tries others than fusion's. None: as fusion has them.
+  std::optional<plan::BoundaryChanges> boundaries = {};
   int jobs = 0;         // compilations at once; 0: one a core
   std::string archive;  // empty: cache_folder()/archive.sqlite
   bool resume = true;   // use what the archive knows of this problem

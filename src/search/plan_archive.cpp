@@ -129,8 +129,11 @@ Result<PlanArchive> PlanArchive::open(const graph::Graph& given, const Options& 
   out.problem_.device = device.name;
   out.problem_.text = graph::to_text(given);
   out.run_.problem = out.problem_.key;
-  WARPLOOM_CHECK(out.archive_.add_problem(out.problem_));
   return out;
+}
+
+Status PlanArchive::add() {
+  return archive_.add_problem(problem_);
 }
 
 PlanChoice PlanArchive::with(const plan::BoundaryChanges& boundaries) const {
@@ -189,6 +192,7 @@ Result<archive::Candidate> PlanArchive::row_of(const PlanChoice& choice) {
 Status PlanArchive::record(const PlanChoice& choice, const std::optional<Action>& action,
                            double predicted_us, const Result<Outcome>& found) {
   if (!found && found.error().code == ErrorCode::kInterrupted) return ok();
+  WARPLOOM_CHECK(add());
   WARPLOOM_TRY(archive::Candidate row, row_of(choice));
   if (action) {
     row.parents = {PlanChoice().text()};
@@ -228,6 +232,7 @@ Status PlanArchive::conclude(const PlanChoice& best, double seconds) {
 }
 
 Status PlanArchive::begin() {
+  WARPLOOM_CHECK(add());
   run_.known_best = start_.text();
   WARPLOOM_TRY(run_id_, archive_.begin_run(run_));
   return ok();

@@ -56,11 +56,14 @@ Result<std::optional<KnownPlan>> older_partition(archive::Archive& from, const g
 
 class PlanArchive {
  public:
-  // Opens the archive and adds the plans of a graph to it. The options must outlive it.
+  // Opens the archive, which need not know the plans of the graph yet. The options must outlive it.
   static Result<PlanArchive> open(const graph::Graph& given, const Options& options,
                                   const target::Capabilities& capabilities);
 
   const std::string& key() const { return run_.problem; }
+
+  // Adds the plans to it, as begin() does, and the record of a choice.
+  Status add();
 
   // A choice that a search was made for, with the action that leads there from what was given; its
   // outcome.

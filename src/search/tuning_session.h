@@ -93,6 +93,11 @@ class TuningSession {
 
   double best_us() const { return best_us_; }
 
+  // What a library's calls take, measured beside a candidate or at first; 0: none is known.
+  double reference_us() const {
+    return archive_.run().reference_us.value_or(archive_.ready().reference_us);
+  }
+
   int candidates() const { return archive_.run().candidates; }
 
   // Whether a verdict was taken, right or wrong.

@@ -243,8 +243,8 @@ TEST_F(Bundle, OnAFullDiskSaysSo) {
   EXPECT_FALSE(fs::exists(folder));
 }
 
-// Compiled for the GPU and not run: tensor maps, clusters, zeroed workspaces and every launch
-// attribute in one launcher.
+// Compiled for the GPU and not run: tensor maps, clusters, zeroed workspaces, every launch
+// attribute and calls as graphs in one launcher.
 TEST_F(Bundle, OfCudaKernelsCompilesWithNvcc) {
   if (find_program("nvcc").empty() && !fs::exists("/usr/local/cuda/bin/nvcc"))
     GTEST_SKIP() << "no nvcc here";
@@ -275,6 +275,7 @@ WL_EXPORT(negate)
                    .args = {{"x", true, map}, {"t", false, {}, true}, {y}},
                    .programmatic_launch = true,
                    .cooperative = true}};
+  list.kernels.push_back(list.kernels[0]);
   const Status written = write(graph, list);
   ASSERT_TRUE(written) << describe(written.error());
   const ProcessResult built = make_check(folder, "build/check");

@@ -23,6 +23,8 @@
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/family.h"
+#include "plan/boundaries.h"
+#include "plan/boundary_change.h"
 #include "plan/fusion.h"
 #include "plan/link.h"
 #include "plan/region.h"
@@ -175,6 +177,30 @@ TEST(Partition, AProductKeepsTheFastestUnitsThatItHas) {
     ASSERT_TRUE(parts) << describe(parts.error());
     EXPECT_EQ(names_of(*parts), names) << target;
   }
+}
+
+// On sm_90a the convolution has faster units than the family that holds pools: there fusion leaves
+// them apart, and a search may join them.
+TEST(Partition, APoolIsPartOfAConvolutionWhereNothingIsLostForIt) {
+  graph::Builder b("pooled");
+  const TensorId x = b.input("x", Dtype::f32, {8, 64, 34, 34});
+  const TensorId w = b.input("w", Dtype::f32, {128, 64, 3, 3});
+  const std::vector<int64_t> two = {2, 2};
+  b.output(b.add(OpKind::MaxPool, {b.add(OpKind::Conv, {x, w})},
+                 {{"kernel_shape", two}, {"strides", two}}));
+  const Graph graph = *graph::decompose(*b.finish());
+  for (const auto& [target, names] :
+       {std::pair("sm_90a", Names{"Conv", "MaxPool"}), {"sm_80", Names{"Conv+MaxPool"}}}) {
+    const auto parts = regions_of(graph, Track::fp32, *target::capabilities_of(target));
+    ASSERT_TRUE(parts) << describe(parts.error());
+    EXPECT_EQ(names_of(*parts), names) << target;
+  }
+  auto boundaries = boundaries_of(graph, Track::fp32, *target::capabilities_of("sm_90a"));
+  ASSERT_TRUE(boundaries) << describe(boundaries.error());
+  const auto options = boundaries->options({});
+  EXPECT_TRUE(std::ranges::any_of(options, [](const BoundaryOption& one) {
+    return !one.refusal && one.changes[0].kind == BoundaryKind::join_regions;
+  }));
 }
 
 // Phases side by side are laid by families for products as they store; others would lose the

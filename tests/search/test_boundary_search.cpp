@@ -155,6 +155,31 @@ TEST(BoundarySearch, RegionsAtTheirBoundAreLeft) {
   EXPECT_FALSE(search.ask());
 }
 
+// A block alone, of which nothing tells whether being one region holds it back, but a library that
+// needs so long for the same.
+std::optional<BoundarySearch::Trial> tried_of_one_region(double reference_us) {
+  graph::Builder b("block");
+  const graph::TensorId x = b.input("x", Dtype::f32, {64, 32});
+  const graph::TensorId sum = b.add(OpKind::ReduceSum, {b.add(OpKind::Abs, {x})},
+                                    {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}});
+  b.output(b.add(OpKind::Add, {b.add(OpKind::Tanh, {sum}), x}));
+  const Graph graph = *b.finish();
+  plan::Boundaries boundaries(graph, four_at_most);
+  BoundarySearch search(
+      boundaries, *boundaries.under({}),
+      {.best_us = [](const Region&) { return 100.0; },
+       .bound_us = [](const Graph& one) { return one.nodes.size() == 4 ? 20.0 : 12.0; },
+       .reference_us = [reference_us](const Region&) { return reference_us; }});
+  EXPECT_EQ(search.may_gain(), reference_us == 40);
+  return search.ask();
+}
+
+TEST(BoundarySearch, ARegionThatALibraryComputesFasterIsCut) {
+  EXPECT_TRUE(tried_of_one_region(40));
+  EXPECT_FALSE(tried_of_one_region(0));  // none is known
+  EXPECT_FALSE(tried_of_one_region(100));
+}
+
 TEST(BoundaryActions, SayWhatTravelsAndWhatThatIsExpectedToGain) {
   const Graph graph = blocks();
   plan::Boundaries boundaries(graph, four_at_most);

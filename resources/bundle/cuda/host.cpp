@@ -1,107 +1,58 @@
-{{comment}}#include "{{bundle}}.h"{{#maps}}
+{{comment}}#include "{{bundle}}.h"
 
-#include <cuda.h>{{/maps}}
-
+#include "launching.h"
+{{#maps}}#include "tensor_map_of.h"
+{{/maps}}
 {{#kernels}}extern "C" const void* {{bundle}}_kernel_{{index}}();
 {{/kernels}}
 
 namespace {
-#define WL_TRY(call) \
-  if (const cudaError_t wl_status = (call); wl_status != cudaSuccess) return wl_status{{#maps}}
-
-using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
-                            const cuuint64_t*, const cuuint32_t*, const cuuint32_t*,
-                            CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
-                            CUtensorMapFloatOOBfill);
-
-// Describes a tensor to the tensor memory accelerator. Dimension 0 is the fastest; strides are
-// those of dimensions 1 and on.
-cudaError_t encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, const void* address,
-                   const cuuint64_t* dims, const cuuint64_t* strides_bytes, const cuuint32_t* box,
-                   CUtensorMapSwizzle swizzle) {
-  static void* function = nullptr;
-  if (function == nullptr) {
-    cudaDriverEntryPointQueryResult found;
-#if CUDART_VERSION >= 12050
-    WL_TRY(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
-                                            cudaEnableDefault, &found));
-#else
-    WL_TRY(
-        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
-#endif
-    if (found != cudaDriverEntryPointSuccess || function == nullptr) return cudaErrorNotSupported;
-  }
-  const cuuint32_t element_strides[5] = {1, 1, 1, 1, 1};
-  const CUresult result = reinterpret_cast<Encode>(function)(
-      map, type, rank, const_cast<void*>(address), dims, strides_bytes, box, element_strides,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
-}{{/maps}}
-
-cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads,
-                   std::size_t shared_bytes, void** args, bool cooperative, bool overlaps,
-                   cudaStream_t stream) {
-  if (shared_bytes > 0)
-    WL_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                static_cast<int>(shared_bytes)));
-  cudaLaunchAttribute attributes[3] = {};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  const unsigned blocks = cluster.x * cluster.y * cluster.z;
-  if (blocks > 1) {
-    if (blocks > 8)
-      WL_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim.x = cluster.x;
-    attribute.val.clusterDim.y = cluster.y;
-    attribute.val.clusterDim.z = cluster.z;
-  }
-  if (cooperative) {
-    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
-    attribute.id = cudaLaunchAttributeCooperative;
-    attribute.val.cooperative = 1;
-  }
-  if (overlaps) {
-    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-  }
-  config.attrs = attributes;
-  return cudaLaunchKernelExC(&config, kernel, args);
-}
-
 constexpr std::size_t wl_workspace_bytes = {{workspace_bytes}};
 
-// `wl_tensors`: inputs, then outputs. Names from the model stand in {{bundle}}_launch's head alone.
-{{#prepares}}// Runs either the kernels that prepare, or the others.
-{{/prepares}}cudaError_t wl_launch(void* const* wl_tensors, void* wl_workspace,
-                      cudaStream_t wl_stream{{#prepares}}, bool wl_preparing{{/prepares}}) {
-  if (wl_workspace == nullptr && wl_workspace_bytes > 0) return cudaErrorInvalidValue;
+// Names from the model stand in {{bundle}}_launch's head alone; what is needed here begins with
+// wl_.
+{{#kernels}}wl::Kernel wl_kernel_{{index}}(&{{bundle}}_kernel_{{index}});
+{{/kernels}}{{#recorded}}wl::Recordings wl_recordings;
+{{/recorded}}
+// Starts the kernels one by one. `wl_tensors`: inputs, then outputs.
+{{#prepares}}// Either those that prepare, or the others.
+{{/prepares}}cudaError_t wl_start(void* const* wl_tensors, void* wl_workspace, int wl_device,
+                     cudaStream_t wl_stream{{#prepares}}, bool wl_preparing{{/prepares}}) {
 {{#kernels}}  {{#prepares}}if ({{runs_when}}) {{/prepares}}{  // {{name}}
 {{#args}}{{#zeroed}}    WL_TRY(cudaMemsetAsync({{address}}, 0, {{bytes}}, wl_stream));
 {{/zeroed}}{{#tensor_map}}    const cuuint64_t dims_{{index}}[] = { {{#dims}}{{.}}, {{/dims}}};
     const cuuint64_t strides_{{index}}[] = { {{#strides_bytes}}{{.}}, {{/strides_bytes}}0};
     const cuuint32_t box_{{index}}[] = { {{#box}}{{.}}, {{/box}}};
-    CUtensorMap argument_{{index}};
-    WL_TRY(encode(&argument_{{index}}, CU_TENSOR_MAP_DATA_TYPE_{{type}}, {{rank}}, {{address}},
-                  dims_{{index}}, strides_{{index}}, box_{{index}},
-                  CU_TENSOR_MAP_SWIZZLE_{{swizzle}}));
-{{/tensor_map}}{{^tensor_map}}    const void* argument_{{index}} = {{address}};
+    static thread_local wl::TensorMapOf map_{{index}};
+    WL_TRY(map_{{index}}.encode(CU_TENSOR_MAP_DATA_TYPE_{{type}}, {{rank}}, {{address}},
+                                dims_{{index}}, strides_{{index}}, box_{{index}},
+                                CU_TENSOR_MAP_SWIZZLE_{{swizzle}}));
+    const CUtensorMap& argument_{{index}} = map_{{index}}.value;
+{{/tensor_map}}{{^tensor_map}}    const void* const argument_{{index}} = {{address}};
 {{/tensor_map}}{{/args}}    void* args[] = {
 {{#args}}        const_cast<void*>(static_cast<const void*>(&argument_{{index}})),
 {{/args}}    };
-    const dim3 grid({{grid}});
-    const dim3 cluster({{cluster}});
-    WL_TRY(launch({{bundle}}_kernel_{{index}}(), grid, cluster, {{threads}}, {{shared_bytes}}, args,
-                  {{cooperative}}, {{overlaps}}, wl_stream));
+    const wl::LaunchShape shape = {dim3({{grid}}), dim3({{cluster}}), {{threads}}, {{shared_bytes}},
+                                   {{cooperative}}, {{overlaps}}};
+    WL_TRY(wl_kernel_{{index}}.launch(shape, args, wl_device, wl_stream));
   }
 {{/kernels}}  return cudaSuccess;
 }
+
+cudaError_t wl_launch(void* const* wl_tensors, void* wl_workspace,
+                      cudaStream_t wl_stream{{#prepares}}, bool wl_preparing{{/prepares}}) {
+  if (wl_workspace == nullptr && wl_workspace_bytes > 0) return cudaErrorInvalidValue;
+  int wl_device = 0;
+  WL_TRY(cudaGetDevice(&wl_device));
+  const auto wl_start_on = [&](cudaStream_t wl_on) {
+    return wl_start(wl_tensors, wl_workspace, wl_device, wl_on{{#prepares}},
+                    wl_preparing{{/prepares}});
+  };
+{{#recorded}}{{#prepares}}  if (wl_preparing) return wl_start_on(wl_stream);
+{{/prepares}}  return wl_recordings.launch(wl_device, wl_stream, wl_workspace, wl_tensors,
+                              {{tensor_count}}, wl_start_on);
+{{/recorded}}{{^recorded}}  return wl_start_on(wl_stream);
+{{/recorded}}}
 }  // namespace
 
 std::size_t {{bundle}}_workspace_bytes(void) { return wl_workspace_bytes; }
@@ -137,3 +88,7 @@ cudaError_t {{bundle}}_prepare_array(void* const* tensors, void* workspace, cuda
   return wl_launch(tensors, workspace, stream, true);
 }
 {{/prepares}}
+{{#recorded}}
+
+void {{bundle}}_forget_graphs(void) { wl_recordings.clear(); }
+{{/recorded}}

@@ -34,7 +34,7 @@ class ConvCpu final : public Family {
   ConvCpu(CpuConvolution convolution, const Capabilities& capabilities)
       : Family(ConvCpuConfig::type(), capabilities, Specialization::made),
         of_(std::move(convolution)),
-        copies_(of_.place_count() + behind_sum()) {}
+        copies_(of_.pool.place_count() + behind_sum()) {}
 
   Space space() const override {
     Space space{name(), {}};
@@ -102,7 +102,7 @@ class ConvCpu final : public Family {
       if (const AxisIfAny axis = pixel_axis(i)) extent[*axis] = tile[i];
     for (const size_t axis : of_.depth)
       extent[axis] = of_.size(axis);
-    for (const size_t axis : of_.places)
+    for (const size_t axis : of_.pool.places)
       extent[axis] = of_.size(axis);
     extent[of_.c.column] = s.block_n;
     return extent;
@@ -171,7 +171,7 @@ class ConvCpu final : public Family {
   // Whether every operand behind the sum varies along all pixels of a tile, or none.
   bool broadcasts(const std::vector<int64_t>& extent) const {
     return std::ranges::all_of(of_.operands, [&](int operand) {
-      const Access& load = of_.nest.loads[as_size(operand)];
+      const Access& load = of_.pool.nest.loads[as_size(operand)];
       const auto is_wide = [&](size_t axis) { return extent[axis] > 1; };
       const auto counts = [&](bool used) {
         return std::ranges::count_if(
@@ -200,7 +200,7 @@ class ConvCpu final : public Family {
     const auto extent = extents_of(s);
     double tasks = 1;
     for (size_t axis = 0; axis < extent.size(); ++axis)
-      if (std::ranges::count(of_.depth, axis) + std::ranges::count(of_.places, axis) == 0)
+      if (std::ranges::count(of_.depth, axis) + std::ranges::count(of_.pool.places, axis) == 0)
         tasks *= as_double(ceil_div(of_.c.nest.axes[axis], extent[axis]));
     const double panels = std::ceil(as_double(s.block_n) / as_double(panel()));
     const double panel = cycles_of_panel(s, extent) + cycles_of_results(s);
@@ -228,7 +228,7 @@ class ConvCpu final : public Family {
     constexpr double kAdded = 2;  // a vector of sums, for each block of channels
     const double blocks = as_double(of_.size(of_.blocked())) / as_double(s.block_c);
     const double terms = as_double(s.block_c * of_.taps);
-    const double pixels = as_double(s.tile_q * s.tile_p * s.tile_images * of_.place_count());
+    const double pixels = as_double(s.tile_q * s.tile_p * s.tile_images * of_.pool.place_count());
     const double multiplied = pixels * vectors() * (terms / 2 + kAdded);
     const double bytes = 4 * as_double(PatchShape(of_, extent).elements);
     const double spilled = bytes > as_double(capabilities_.shared_bytes) / 2 ? 1.1 : 1.0;
@@ -267,7 +267,7 @@ FamilyPtr conv_cpu_family(const Region& region, const Capabilities& capabilities
   };
   const bool computes = is_computed_float(convolution->input.dtype) &&
                         is_computed_float(convolution->weights.dtype) &&
-                        std::ranges::all_of(convolution->nest.outputs, is_stored);
+                        std::ranges::all_of(convolution->pool.nest.outputs, is_stored);
   if (!computes) return nullptr;
   return std::make_shared<ConvCpu>(*std::move(convolution), capabilities);
 }

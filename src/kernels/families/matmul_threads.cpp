@@ -27,6 +27,7 @@
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
+#include "loopnest/pool.h"
 
 namespace warploom::kernels {
 namespace {
@@ -36,23 +37,29 @@ template <Config Table> class MatmulThreads final : public Family {
   static constexpr bool kTensorCores = std::same_as<Table, MatmulMmaConfig>;
   using F = Table::Field;
 
-  MatmulThreads(Contraction contraction, const Precision& precision,
-                const Capabilities& capabilities)
+  MatmulThreads(Contraction contraction, std::optional<PooledContraction> pooled,
+                const Precision& precision, const Capabilities& capabilities)
       : Family(Table::type(), capabilities, Specialization::made),
         c_(std::move(contraction)),
+        pooled_(std::move(pooled)),
         p_(precision) {}
 
   static FamilyPtr bind(const Region& region, const Capabilities& capabilities) {
     if (!capabilities.gpu) return nullptr;
     auto c = contraction_of(region.nests(), kTensorCores, Results::several);
-    if (!c || !epilogue_of(*c) || !computes(*c)) return nullptr;
+    std::optional<PooledContraction> pooled;
+    if (!c && region.nests().size() == 1) {
+      pooled = pooled_contraction_of(region.nests()[0], kMostPlaces);
+      if (pooled) c = pooled->c;
+    }
+    if (!c || (!pooled && !epilogue_of(*c)) || !computes(*c)) return nullptr;
     const auto p = precision_for(*c, region.track);
     if (!p) return nullptr;
     const bool reduces = !c->reductions.empty();
     if (reduces && !fuses_rows(*c, *p, 256, capabilities)) return nullptr;
     const bool fp8 = is_float(p->operand) && bits_of(p->operand) == 8;
     if (fp8 && capabilities.fp8_tflops == 0) return nullptr;
-    return std::make_shared<MatmulThreads>(*std::move(c), *p, capabilities);
+    return std::make_shared<MatmulThreads>(*std::move(c), std::move(pooled), *p, capabilities);
   }
 
   Space space() const override {
@@ -83,7 +90,7 @@ template <Config Table> class MatmulThreads final : public Family {
     const int64_t k = s.block_k * s.filter_taps_per_stage;
     // Tensor cores truncate: sums of split products are promoted stage by stage.
     const int64_t deepest = p_.terms > 1 ? 32 : 64;
-    const int64_t accumulators = s.block_m * n / (s.warps * 32);
+    const int64_t accumulators = s.block_m * n * places() / (s.warps * 32);
     Checks<Table> checks;
     const bool whole_instructions = k % k_step() == 0 && k <= deepest;
     checks.require(
@@ -100,12 +107,12 @@ template <Config Table> class MatmulThreads final : public Family {
         fit_registers,
         {F::block_m, F::block_n, F::tile_p, F::warps, F::block_k, F::filter_taps_per_stage},
         "4 to 128 accumulators a thread, 64 when operands are split or sums long, 48 when "
-        "both",
+        "both, of all places of a pool",
         accumulators);
     checks.require(!s.pack_weights || c_.channel, {F::pack_weights},
                    "pack_weights=0 where nothing is a channel", 1);
     const int64_t element = bytes_of(c_.nest.loads[c_.a].dtype);
-    const int64_t bytes = (s.block_m + n) * k * element * s.stages;
+    const int64_t bytes = (s.block_m + n * places()) * k * element * s.stages;
     checks.require_fits(
         bytes, Family::capabilities_.shared_bytes,
         {F::block_m, F::block_n, F::block_k, F::stages, F::tile_p, F::filter_taps_per_stage});
@@ -120,13 +127,14 @@ template <Config Table> class MatmulThreads final : public Family {
     const Table& s = config.as<Table>();
     Programs out;
     const Contraction c = filled(out, c_, Family::capabilities_);
+    const PooledContraction* const pooled = pooled_ ? &*pooled_ : nullptr;
     Access a = c.nest.loads[c.a];
     if (s.pack_weights) {
       const OperandPacking packing{out, "a", {a.dtype, 1}, Family::capabilities_};
       a = packing.repack(a, c_.row, *c_.channel, true).high;
     }
     const ThreadsMath math{p_, k_step(), promotes()};
-    ThreadsKernel(c, a, second_, math, threads_choices(s)).add_to(out);
+    ThreadsKernel(c, pooled, a, second_, math, threads_choices(s)).add_to(out);
     return out;
   }
 
@@ -172,6 +180,9 @@ template <Config Table> class MatmulThreads final : public Family {
     return counts;
   }
 
+  // Places of a pool's windows, each with accumulators of its own.
+  int64_t places() const { return pooled_ ? pooled_->pool.place_count() : 1; }
+
   int64_t channels() const { return c_.channel ? c_.nest.axes[*c_.channel] : 1; }
 
   bool promotes() const { return p_.terms > 1 || in_blocks_ || chains(); }
@@ -216,11 +227,18 @@ template <Config Table> class MatmulThreads final : public Family {
     });
   }
 
+  std::optional<size_t> second_pixels() const {
+    if (pooled_) return pooled_->second();
+    return in_blocks_ || !c_.reductions.empty() ? std::nullopt : second_column(c_);
+  }
+
+  static constexpr int64_t kMostPlaces = 16;  // of a pool's windows
+
   Contraction c_;
+  std::optional<PooledContraction> pooled_;  // of the same contraction
   Precision p_;
   bool in_blocks_ = !c_.scales.empty();
-  std::optional<size_t> second_ =
-      in_blocks_ || !c_.reductions.empty() ? std::nullopt : second_column(c_);
+  std::optional<size_t> second_ = second_pixels();
 };
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include "loopnest/affine.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
+#include "loopnest/pool.h"
 
 namespace warploom::kernels {
 namespace {
@@ -61,7 +62,6 @@ std::optional<CpuConvolution> with_input_first(Contraction contraction,
                                                const std::vector<size_t>& places) {
   CpuConvolution found;
   found.c = std::move(contraction);
-  found.places = places;
   const Contraction& c = found.c;
   if (c.n.size() != 1 || c.m.empty() || c.nest.axes[c.column] == 1) return std::nullopt;
   found.input = joined(c.access_a(), c);
@@ -89,89 +89,6 @@ std::optional<CpuConvolution> with_input_first(Contraction contraction,
 }
 }  // namespace
 
-namespace {
-// What follows the sum, as a tree down to it.
-class Tail {
- public:
-  explicit Tail(const CpuConvolution& convolution) : of_(convolution), nest_(of_.nest) {}
-
-  // Finds the loads; false where a tile cannot compute it.
-  bool read() {
-    return std::ranges::all_of(nest_.outputs, [&](const LoopNest::Output& output) {
-      const Expr& last = nest_.value(output.value);
-      const bool rounded_by_store = last.kind == Kind::round && last.dtype == output.place.dtype;
-      return read(rounded_by_store ? last.operands[0] : output.value) && nodes_ <= kMostNodes;
-    });
-  }
-
-  std::vector<int> loads;
-
- private:
-  static constexpr int64_t kMostNodes = 1024;
-
-  bool read(int id) {
-    const Expr& value = nest_.value(id);
-    const bool is_pool = of_.pool && as_size(id) == *of_.pool;
-    if (++nodes_ > kMostNodes) return false;
-    if (as_size(id) == of_.c.sum || value.kind == Kind::constant) return true;
-    if (value.kind == Kind::load) return take(value.load);
-    if (value.kind != Kind::apply && !is_pool) return false;
-    const int64_t times = is_pool ? of_.place_count() : 1;
-    const int64_t before = nodes_;
-    const bool reads = std::ranges::all_of(value.operands, [&](int each) { return read(each); });
-    nodes_ += (times - 1) * (nodes_ - before);
-    return reads;
-  }
-
-  // An operand is the same for all places of a pool.
-  bool take(int load) {
-    if (std::ranges::find(loads, load) == loads.end()) loads.push_back(load);
-    const auto moves = [&](size_t axis) { return nest_.loads[as_size(load)].uses(axis); };
-    return std::ranges::none_of(of_.places, moves);
-  }
-
-  const CpuConvolution& of_;
-  const LoopNest& nest_;
-  int64_t nodes_ = 0;
-};
-
-// Whether the windows of a pool lie side by side.
-bool has_pool_apart(const CpuConvolution& convolution) {
-  return std::ranges::all_of(convolution.places, [&](size_t place) {
-    const auto dim = convolution.input.dim_of(place);
-    if (!dim) return false;
-    const auto& steps = convolution.input.at[*dim].steps;
-    const int64_t reach = steps[place] * convolution.size(place);
-    return std::ranges::all_of(
-        convolution.pixels, [&](size_t axis) { return steps[axis] == 0 || steps[axis] >= reach; });
-  });
-}
-
-// The nest up to what a pool combines, whose axes then are the output's, far apart.
-LoopNest without_pool(LoopNest nest, size_t pool) {
-  constexpr int64_t kFar = int64_t{1} << 40;
-  auto& [value, place] = nest.outputs[0];
-  value = nest.values[pool].operands[0];
-  const auto axes = nest.values[pool].axes;
-  nest.values.resize(pool);  // operands come before users
-  for (const size_t axis : axes) {
-    place.shape.push_back(nest.axes[axis]);
-    place.strides.push_back(kFar);
-    place.at.push_back(along(axis, nest.axes.size()));
-  }
-  return nest;
-}
-
-// The value of a pool behind a sum; nothing where there is no second reduction.
-std::optional<size_t> pool_of(const LoopNest& nest) {
-  std::vector<size_t> reductions;
-  for (size_t v = 0; v < nest.values.size(); ++v)
-    if (nest.values[v].kind == Kind::reduce) reductions.push_back(v);
-  if (reductions.size() != 2 || nest.outputs.size() != 1) return std::nullopt;
-  return reductions[1];
-}
-}  // namespace
-
 std::optional<CpuConvolution> cpu_convolution_of(const LoopNest& nest, const std::string& weights) {
   const auto pool = pool_of(nest);
   auto contraction =
@@ -186,15 +103,15 @@ std::optional<CpuConvolution> cpu_convolution_of(const LoopNest& nest, const std
   const bool swaps = turned && (!straight || turned->weights.name == weights);
   auto found = swaps ? std::move(turned) : std::move(straight);
   if (!found) return std::nullopt;
-  found->nest = nest;
-  found->pool = pool;
+  found->pool = {nest, pool, places};
   constexpr int64_t kMostPlaces = 16;
-  if (!has_pool_apart(*found) || found->place_count() > kMostPlaces) return std::nullopt;
+  if (!found->pool.lies_apart(found->input, found->pixels)) return std::nullopt;
+  if (found->pool.place_count() > kMostPlaces) return std::nullopt;
   // A row of one element may have been added.
   if (found->c.nest.axes.size() != nest.axes.size()) return std::nullopt;
-  Tail tail(*found);
-  if (!tail.read()) return std::nullopt;
-  found->operands = std::move(tail.loads);
+  auto operands = operands_behind(found->pool, found->c.sum);
+  if (!operands) return std::nullopt;
+  found->operands = *std::move(operands);
   return found;
 }
 }  // namespace warploom::kernels

@@ -28,6 +28,7 @@
 #include <string>
 #include "kernels/kernel_builder.h"
 #include "loopnest/contraction.h"
+#include "loopnest/pool.h"
 
 namespace warploom::kernels {
 struct CpuConvolution {
@@ -37,16 +38,12 @@ struct CpuConvolution {
   std::vector<size_t> pixels;  // axes of tiles: image, p, q, as many as there are, slowest first
   std::vector<size_t> depth;   // axes of the sum, as the weights have them, slowest first
   int64_t taps = 1;            // terms of the sum at one index of the first of them
-  LoopNest nest;               // all that is computed: of a pool too, which is not in c
-  std::optional<size_t> pool;  // the value that combines a pool's windows
-  std::vector<size_t> places;  // axes of its windows
+  Pool pool;                   // behind it, where there is one, and all that is computed
   std::vector<int> operands;   // loads that follow the sum
 
   int64_t size(size_t axis) const { return c.nest.axes[axis]; }
 
   size_t blocked() const { return depth[0]; }  // the axis of the sum that is taken by blocks
-
-  int64_t place_count() const;  // of a pool's windows; 1 without one
 };
 
 // Nothing where a nest is none: the input is read backwards, or two axes of pixels move one

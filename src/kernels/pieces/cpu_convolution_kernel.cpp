@@ -40,7 +40,7 @@ class ConvolutionKernel {
     here_.extent[c_.column] = tile.panel;
     for (const size_t axis : of_.depth)
       here_.extent[axis] = 1;
-    for (const size_t axis : of_.places)
+    for (const size_t axis : of_.pool.places)
       here_.extent[axis] = 1;
   }
 
@@ -66,7 +66,7 @@ class ConvolutionKernel {
   int64_t terms() const { return of_.size(of_.blocked()) * of_.taps; }
 
   bool is_of_task(size_t axis) const {
-    return std::ranges::count(of_.depth, axis) + std::ranges::count(of_.places, axis) == 0;
+    return std::ranges::count(of_.depth, axis) + std::ranges::count(of_.pool.places, axis) == 0;
   }
 
   // The axes that are neither columns nor of the sum, of which the weights are others: groups.
@@ -191,11 +191,11 @@ class ConvolutionKernel {
     const size_t rows = of_.pixels.size();
     for (const int load : of_.operands) {
       const std::string name = fmt::format("e{}", beside_.size());
-      const Access& access = of_.nest.loads[as_size(load)];
+      const Access& access = of_.pool.nest.loads[as_size(load)];
       beside_[load] = load_beside(draft_, c_, name, access, here_, axes, rows);
     }
-    for (size_t i = 0; i < of_.nest.outputs.size(); ++i)
-      store(of_.nest.outputs[i], i == 0 ? "" : fmt::format("_{}", i + 1), axes);
+    for (size_t i = 0; i < of_.pool.nest.outputs.size(); ++i)
+      store(of_.pool.nest.outputs[i], i == 0 ? "" : fmt::format("_{}", i + 1), axes);
   }
 
   // An output, its tensors' names ending in a number; `axes`: of the pixels, then the column.
@@ -208,7 +208,7 @@ class ConvolutionKernel {
       result = draft_.reg("result" + number, place.dtype, {rows_, here_.extent[c_.column]});
       b_.map(result, value_of(value, 0));
     }
-    const Tile to = TensorTile(draft_, "C" + number, of_.nest, place, axes, true).at(here_);
+    const Tile to = TensorTile(draft_, "C" + number, of_.pool.nest, place, axes, true).at(here_);
     b_.copy(b_.all(result), to);
   }
 
@@ -216,12 +216,12 @@ class ConvolutionKernel {
   Value value_of(int id, size_t place) const {
     const auto known = [&](int v) -> std::optional<Value> {
       if (as_size(v) == c_.sum) return b_.value(acc_[place]);
-      if (of_.pool && as_size(v) == *of_.pool) return pooled(of_.nest.value(v));
-      const Expr& value = of_.nest.value(v);
+      if (of_.pool.value && as_size(v) == *of_.pool.value) return pooled(of_.pool.nest.value(v));
+      const Expr& value = of_.pool.nest.value(v);
       if (value.kind != Kind::load) return std::nullopt;
       return b_.value(beside_.at(value.load));
     };
-    return made_of<Value>(of_.nest, id, known, tile::constant, tile::apply);
+    return made_of<Value>(of_.pool.nest, id, known, tile::constant, tile::apply);
   }
 
   Value pooled(const Expr& pool) const {

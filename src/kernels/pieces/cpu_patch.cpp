@@ -13,19 +13,12 @@
 #include "loopnest/loop_nest.h"
 
 namespace warploom::kernels {
-int64_t CpuConvolution::place_count() const {
-  int64_t count = 1;
-  for (const size_t axis : places)
-    count *= size(axis);
-  return count;
-}
-
 PatchShape::PatchShape(const CpuConvolution& convolution, const std::vector<int64_t>& extent) {
   const Access& input = convolution.input;
   std::vector<size_t> axes = convolution.pixels;
   axes.insert(axes.end(), convolution.depth.begin(), convolution.depth.end());
   std::vector<size_t> moving = axes;
-  moving.insert(moving.end(), convolution.places.begin(), convolution.places.end());
+  moving.insert(moving.end(), convolution.pool.places.begin(), convolution.pool.places.end());
   dims.resize(input.at.size());
   std::iota(dims.begin(), dims.end(), size_t{0});
   std::ranges::stable_sort(dims, {}, [&](size_t d) { return -input.strides[d]; });
@@ -54,7 +47,7 @@ PatchShape::PatchShape(const CpuConvolution& convolution, const std::vector<int6
     strides.push_back(stride_of(axis));
   }
   begins = {0};
-  for (const size_t axis : convolution.places) {
+  for (const size_t axis : convolution.pool.places) {
     std::vector<int64_t> all;
     for (const int64_t begin : begins)
       for (int64_t i = 0; i < extent[axis]; ++i)

@@ -4,6 +4,7 @@
 #include <functional>
 #include "kernels/kernel_builder.h"
 #include "loopnest/contraction.h"
+#include "loopnest/pool.h"
 
 namespace warploom::kernels {
 // Divides the sums of fp16x3 products by the scales of their rows and columns, whose largest
@@ -36,4 +37,9 @@ TensorId load_beside(KernelBuilder& draft, const Contraction& contraction, const
 void store(KernelBuilder& draft, const Contraction& contraction, TensorId acc,
            const TileCoord& tile, const std::vector<size_t>& axes, size_t rows = 1,
            TensorId staging = -1, int64_t ctas = 1);
+
+// The same behind a pool: `acc` holds the sums at each place of its windows.
+void store_pooled(KernelBuilder& draft, const PooledContraction& pooled,
+                  const std::vector<TensorId>& acc, const TileCoord& tile,
+                  const std::vector<size_t>& axes);
 }  // namespace warploom::kernels

@@ -8,6 +8,10 @@
 // Sums of fused multiply-adds, where they are long, are promoted every kLongestChain terms
 // (promotion.h), those of split operands by every stage.
 //
+// A pool behind a convolution (loopnest/pool.h) has accumulators for each place of its windows, and
+// a stage a patch of B for each. They share a stage's weights, and what the pool combines lies in
+// one thread's registers: nothing of the convolution's results goes to memory.
+//
 // Nothing is unfolded in memory: a patch at a place of the filter is a box of the input, and what
 // padding adds lies outside and counts as 0.
 #pragma once
@@ -15,6 +19,7 @@
 #include "kernels/pieces/epilogue.h"
 #include "kernels/pieces/operand_packing.h"
 #include "kernels/pieces/tile_scheduler.h"
+#include "loopnest/pool.h"
 
 namespace warploom::kernels {
 // The choices of both families, which have the same fields.
@@ -34,22 +39,33 @@ struct ThreadsMath {
 
 class ThreadsKernel {
  public:
-  // The contraction outlives it; `a` is read in place of its first operand.
-  ThreadsKernel(const Contraction& contraction, const Access& a, std::optional<size_t> second,
-                const ThreadsMath& math, const MatmulMmaConfig& s);
+  // The contraction and what pools its results, null where nothing does, outlive it; `a` is read in
+  // place of its first operand.
+  ThreadsKernel(const Contraction& contraction, const PooledContraction* pooled, const Access& a,
+                std::optional<size_t> second, const ThreadsMath& math, const MatmulMmaConfig& s);
 
   // The kernel as a program of its own.
   void add_to(Family::Programs& out);
 
  private:
+  // What each place of a pool has of its own; without a pool there is one.
+  struct Place {
+    std::vector<int64_t> at;  // its indices along the pool's axes
+    TensorId b = -1;          // of a stage, in shared memory
+    TensorId acc = -1;        // accumulators, and those of a stage
+    TensorId part = -1;
+  };
+
+  void add_places();
   void produce(const Index& k);
   void produce_taps();
   void sum(const Index& begin, const Index& end);
-  void multiply_stage();
-  void promote(const std::vector<TensorId>& scales);
-  void multiply_tf32();
+  void multiply_stage(const Place& place);
+  void promote(const Place& place, const std::vector<TensorId>& scales);
+  void multiply_tf32(const Place& place);
 
   const Contraction& c_;
+  const PooledContraction* pooled_;
   const LoopNest& nest_;
   MatmulMmaConfig s_;
   ThreadsMath math_;
@@ -64,12 +80,10 @@ class ThreadsKernel {
   tile::Builder& t_ = draft_.b;
   TensorTile global_a_;
   TensorTile global_b_;
-  // a stage's operands; accumulators, and those of a stage; an instruction's operands
+  // a stage's first operand; sums on their way; an instruction's operands
   TensorId shared_a_ = -1;
-  TensorId shared_b_ = -1;
+  std::vector<Place> places_;
   tile::PipelineId stages_ = -1;
-  TensorId acc_ = -1;
-  TensorId part_ = -1;
   TensorId total_ = -1;
   int64_t stages_of_part_ = 1;
   bool compensates_ = false;

@@ -18,8 +18,10 @@ def geometric_mean(numbers):
 def render_live(root, machine):
     """A strategy a row: its winner's time on each problem, over that of the fastest strategy there,
     and the geometric mean of these."""
-    data = json.loads((root / "bench" / "results" / machine / "live.json").read_text())
-    rows = data["rows"]
+    path = root / "bench" / "results" / machine / "live.json"
+    if not path.exists():
+        return "Nothing is stored yet.\n"
+    rows = json.loads(path.read_text())["rows"]
     problems = list(dict.fromkeys(row["problem"] for row in rows))
     fastest = {
         problem: min(row["best_us"] for row in rows

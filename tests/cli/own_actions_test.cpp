@@ -47,9 +47,8 @@ TEST_F(OwnActionsCli, ASearchTriesThemAndTheArchiveHasTheirWords) {
 TEST_F(OwnActionsCli, ThatCannotBeUsedAreRefused) {
   expect_error(shell("$W optimize m.onnx --target cpu --actions taller.json --json"),
                "flags-contradict", 2);
-  expect_error(
-      shell("$W optimize m.onnx --target cpu --strategy tree --actions none.json --json"),
-      "file-missing", 2);
+  expect_error(shell("$W optimize m.onnx --target cpu --strategy tree --actions none.json --json"),
+               "file-missing", 2);
   ASSERT_TRUE(write_file(scratch.path() / "bad.json", R"({"name": "x"})"));
   expect_error(shell("$W optimize m.onnx --target cpu --strategy tree --actions bad.json --json"),
                "plan-invalid", 2);

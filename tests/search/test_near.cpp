@@ -287,6 +287,16 @@ TEST_F(Near, ProblemsWithoutARightConfigLeaveTheirPlaceToOthers) {
   EXPECT_EQ(found[0].config, configs[7]);
 }
 
+TEST_F(Near, WhereTheFastestCannotBeCarriedOverTheNextIs) {
+  const SearchSpace here = space_of(transposed(256, 400));
+  const auto configs = configs_of(here, "direct", 1);
+  add(archive_, space_of(transposed(256, 384)), 'a',
+      {{"matmul_cpu tile_m=4", 1}, {configs[0].text(), 10}});
+  const auto found = starts(archive_, here);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].config, configs[0]);
+}
+
 TEST_F(Near, OnesOwnRecordOfTheProblemIsNoneOfAnother) {
   const SearchSpace space = space_of(transposed(256, 384));
   add(archive_, space, 'f', {{configs_of(space, "direct", 1)[0].text(), 10}});

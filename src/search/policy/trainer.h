@@ -42,8 +42,8 @@ struct TrainOptions {
   double seconds = 600;  // at most
   int imitation_epochs = 12;
   int rounds = 100;  // of PPO
-  int walks = 48;   // a round
-  int steps = 16;   // a walk, at most
+  int walks = 48;    // a round
+  int steps = 16;    // a walk, at most
   const std::atomic<bool>* interrupted = nullptr;
   std::function<void(const TrainingPoint&)> on_progress = {};
 };

@@ -1,11 +1,14 @@
 // Which copies read what an earlier loop of the same turn has read, and what they ask for instead.
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 #include "base/dtype.h"
 #include "codegen/cpu_emitter.h"
+#include "codegen/terms.h"
 #include "tile/index.h"
 #include "tile/program.h"
 

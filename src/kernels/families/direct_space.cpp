@@ -11,6 +11,7 @@
 #include "kernels/families/direct.h"
 #include "kernels/family.h"
 #include "kernels/pieces/loop_nest_tiling.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels::direct {
 namespace {

@@ -229,7 +229,9 @@ NAMED = {
         (bundle / "plan.json").read_bytes().replace(b'"name": "', b'"name": "\xff\xfe', 1)
         + b"\n\xff"
     ),
-    "no seal, and another summary": without_seal(lambda plan: plan.update(summary="Twice as fast.")),
+    "no seal, and another summary": without_seal(
+        lambda plan: plan.update(summary="Twice as fast.")
+    ),
     "a header for devices that includes another file": appended(
         "wl_cpu.h", '\n#include "/etc/hostname"\n'
     ),

@@ -121,7 +121,8 @@ Result<json> read_plan(fs::path& path, std::initializer_list<const char*> keys) 
     return unfit_plan(path, fmt::format("brackets that nest deeper than {}", kDeepest));
   KeysSeen seen;
   json plan = json::parse(
-      text, [&](int depth, json::parse_event_t event, json& key) { return seen.note(depth, event, key); },
+      text,
+      [&](int depth, json::parse_event_t event, json& key) { return seen.note(depth, event, key); },
       false);
   if (!plan.is_object()) return unfit_plan(path, "no JSON object");
   if (!seen.twice.empty())

@@ -1,6 +1,5 @@
 // What the rows of input_families.def say of families as such.
 #include <array>
-#include <cstddef>
 #include <string_view>
 #include <vector>
 #include "base/casts.h"

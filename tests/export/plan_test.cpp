@@ -234,6 +234,23 @@ TEST_F(Plan, ThatIsNoPlainFileOrNestsTooDeepIsRefused) {
   EXPECT_EQ(code(), "plan-invalid");
 }
 
+// One reader takes the first value, another one the last.
+TEST_F(Plan, WithAKeyTwiceInOneObjectIsRefused) {
+  const auto code_of_text = [&](const std::string& text) {
+    EXPECT_TRUE(write_file(folder / "plan.json", text));
+    const auto loaded = runtime::Bundle::load(folder, {.trusted = true});
+    return loaded ? "loaded" : std::string(code_text(loaded.error().code));
+  };
+  const std::string text = plan.dump();
+  EXPECT_EQ(code_of_text(text), "loaded");
+  EXPECT_EQ(code_of_text("{\"launch_list\": {}, " + text.substr(1)), "plan-invalid");
+  const std::string key = "\"name\":";
+  const size_t inside = text.find(key);
+  ASSERT_NE(inside, text.npos);
+  EXPECT_EQ(code_of_text(text.substr(0, inside) + "\"name\":\"x\"," + text.substr(inside)),
+            "plan-invalid");
+}
+
 TEST_F(Plan, OfFilesThatWereChangedIsRefusedByTheirName) {
   ASSERT_TRUE(write_file(folder / "neg_kernels.cpp", "// mine\n"));
   const auto loaded = runtime::Bundle::load(folder, {.trusted = true});

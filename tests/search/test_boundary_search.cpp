@@ -228,6 +228,8 @@ TEST(BoundaryActions, ByNameAreMadeInAllEqualPlacesOrRefusedWithTheRule) {
   EXPECT_EQ(named_boundary_action(boundaries, {}, "cut_region none").error().code,
             ErrorCode::kScheduleIllegal);
   EXPECT_EQ(named_boundary_action(boundaries, {}, "split x").error().code, ErrorCode::kPlanInvalid);
+  const std::string two = "cut_region " + sum + "; cut_region " + sum;
+  EXPECT_EQ(named_boundary_action(boundaries, {}, two).error().code, ErrorCode::kPlanInvalid);
 }
 }  // namespace
 }  // namespace warploom::search

@@ -81,6 +81,7 @@ TEST(Choices, WhatPromisesToBeFasterIsOfferedBeforeWhatWasGiven) {
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].choice.text(), "products_right MatMul_1_out");
   EXPECT_EQ(found[0].action->kind, ActionKind::rewrite);
+  EXPECT_EQ(found[0].action->eases, Bottleneck::arithmetic);
   EXPECT_LT(found[0].predicted_us, found[1].predicted_us);
   EXPECT_LT(found[0].products, found[1].products);
   EXPECT_TRUE(found[1].choice.is_as_given());

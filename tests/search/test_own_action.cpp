@@ -34,8 +34,8 @@ using nlohmann::json;
 
 json taller() {
   return {{"name", "taller"},          {"family", "matmul_wgmma"},
-          {"kind", "tiling"},          {"code_region", "output tile"},
-          {"eases", "cache"},          {"words", "twice as high"},
+          {"kind", "reordering"},          {"code_region", "output tile"},
+          {"eases", "latency"},          {"words", "twice as high"},
           {"set", {{"block_m", "*2"}}}};
 }
 
@@ -73,10 +73,10 @@ TEST_F(OwnActionsOf, AConfigAreAmongItsActionsInTheirWords) {
       here.legal, [](const Action& one) { return one.sentence.starts_with("twice as high"); });
   ASSERT_NE(found, here.legal.end());
   const Action& action = *found;
-  EXPECT_NE(action.sentence.find("less is read again"), std::string::npos) << action.sentence;
-  EXPECT_EQ(action.kind, ActionKind::tiling);
+  EXPECT_NE(action.sentence.find("more work hides"), std::string::npos) << action.sentence;
+  EXPECT_EQ(action.kind, ActionKind::reordering);
   EXPECT_EQ(action.code_region, "output tile");
-  EXPECT_EQ(action.eases, Bottleneck::cache);
+  EXPECT_EQ(action.eases, Bottleneck::latency);
   const auto to = carry_out(space, action, from);
   ASSERT_TRUE(to) << describe(to.error());
   EXPECT_EQ(to->get("block_m"), 128);

@@ -183,7 +183,22 @@ TEST_F(PlanArchives, OtherRewritesHaveBoundariesOfTheirOwn) {
   EXPECT_FALSE(first.is_finished());
   searched(twice, other);
   EXPECT_EQ(opened(other).start().text(), "sum_before y; cut_region t; cut_region u");
+  EXPECT_EQ(known()->schedule, "sum_before y; cut_region t; cut_region u");
   EXPECT_EQ(opened(given).start().text(), "cut_region t");
+}
+
+TEST_F(PlanArchives, ASearchOfAFewCandidatesFinishesNothing) {
+  Options few = options();
+  few.max_candidates = 3;
+  searched(cut, few);
+  EXPECT_FALSE(opened(options()).is_finished());
+}
+
+TEST_F(PlanArchives, ARegionThatIsNamedLikeAPlanIsNone) {
+  archive::Problem problem{std::string(32, 'a'), "plans of a house"};
+  EXPECT_TRUE(is_of_plans(problem));
+  problem.features = {{"flops", 1}};
+  EXPECT_FALSE(is_of_plans(problem));
 }
 
 TEST_F(PlanArchives, AStepsLineageStaysWhenItsPlanIsJudgedWhole) {

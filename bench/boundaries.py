@@ -7,7 +7,8 @@ Each network is searched twice with the same budget and seed, cold, without an a
 empty cache: once with fusion's own regions (`--boundaries fused`), once with whatever the search
 makes of them. The two bundles are then called by turns from one process, and a row's `ratio` is the
 median of their times' ratios, fused over searched: above 1 the search of boundaries gained. A ratio
-counts where its 95 % interval is no wider than 5 % of it; a row says whether it does.
+counts where its 95 % interval is no wider than 5 % of it, or lies on one side of 1; a row says
+whether it does.
 
 Both searches have all of the time that is given, so that what the trials of other partitions cost
 the rest of the search is in the ratio. Rows go to bench/results/<cpu>/boundaries.json; those of
@@ -158,6 +159,10 @@ class Calls:
         return (time.perf_counter() - start) / calls * 1e6
 
 
+def is_undecided(ratio, low, high):
+    return high - low > WIDEST * ratio and low <= 1 <= high
+
+
 def interval_of(values):
     """The median, and between which order statistics it lies with 95 %."""
     ordered = sorted(values)
@@ -218,7 +223,7 @@ def timed_rows(program, name, model, options, seed, commit):
         "ratio": round(ratio, 4),
         "interval": [round(low, 4), round(high, 4)],
         "pairs": len(pairs),
-        "undecided": high - low > WIDEST * ratio,
+        "undecided": is_undecided(ratio, low, high),
         "changes": text,
         "tried": tried,
     }
@@ -227,7 +232,7 @@ def timed_rows(program, name, model, options, seed, commit):
 def write(path, rows, device, commit, options):
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = sorted(rows, key=lambda row: (row["case"], row["seed"]))
-    command = f"bench/boundaries.py --budget {options.budget}"
+    command = f"bench/boundaries.py --budget {options.budget} --seconds {options.seconds:g}"
     result = {"device": device, "commit": commit, "command": command, "rows": rows}
     path.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -38,6 +38,8 @@ constexpr double kTrialsShare = 0.7;
 constexpr double kLeastJudgements = 2;
 // A trial whose regions take so much longer than those in whose place they stand is given up.
 constexpr double kHopeless = 1.5;
+// Of the time under fusion's own boundaries: what a plan with others must take as a whole to stay.
+constexpr double kWholeGain = 0.98;
 
 }  // namespace
 
@@ -274,7 +276,7 @@ Status GraphSearch::take_faster_partition(Outcome& out) {
     const auto verdict = judge_list(other.list, budget_.less(delivery_reserve()));
     if (verdict) {
       WARPLOOM_CHECK(plan_archive_->record({}, verdict->median_us, true));
-      if (verdict->median_us < out.verdict.median_us) {
+      if (kWholeGain * verdict->median_us < out.verdict.median_us) {
         boundary_note_ =
             "other boundaries between regions gained in their times alone, and "
             "nothing in the whole: fusion's stay";

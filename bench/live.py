@@ -5,11 +5,12 @@ resumable parts.
   live.py WARPLOOM OUT [--seconds 110] [--budget 10s] [--under COMMAND]
 
 Each search is cold: its caches and its archive are empty. It has its budget for all of it, the
-bundle's check included. Strategies that take actions go by the learned policy. A problem's strategies follow each other, so that
-a machine that changes changes for all of them; the reference is timed in turns with each winner.
-Problems are none of those of bench/policy or bench/closed. A row that is there is not searched
-again, and no search is begun that would not end within --seconds. --under: what each search is
-started by. --commit: of which the program is; default: the tree's.
+bundle's check included. Strategies that take actions go by the learned policy. A problem's
+strategies follow each other, so that a machine that changes changes for all of them; the reference
+is timed in turns with each winner. Problems are none of those of bench/policy or bench/closed. A
+row that is there is not searched again, and no search is begun that would not end within
+--seconds. --under: what each search is started by. --commit: of which the program is; default: the
+tree's.
 """
 import argparse
 import json

@@ -2,15 +2,10 @@
 (bench/results/MACHINE/boundaries.json, which bench/boundaries.py writes)."""
 
 import json
-import math
 
 from render_tables import number, table
 
 HEADERS = ["network", "fused, µs", "searched, µs", "fused / searched", "tried", "boundaries"]
-
-
-def counted(rows):
-    return [row for row in rows if "ratio" in row and not row["undecided"]]
 
 
 def ratio_of(row):
@@ -33,11 +28,7 @@ def render_boundaries(root):
     parts = []
     for path in sorted((root / "bench/results").glob("*/boundaries.json")):
         data = json.loads(path.read_text())
-        rows = data["rows"]
-        known = counted(rows)
-        head = f"{data['device']}, `{data['command']}`"
-        if known:
-            mean = math.exp(sum(math.log(row["ratio"]) for row in known) / len(known))
-            head += f"; geometric mean of the {len(known)} decided rows {mean:.2f}×"
-        parts.append(head + ".\n\n" + table(HEADERS, [line_of(row) for row in rows]))
+        head = f"{data['device']}, `{data['command']}`, one seed each; decided are ratios whose "
+        head += "interval is no wider than 5 %."
+        parts.append(head + "\n\n" + table(HEADERS, [line_of(row) for row in data["rows"]]))
     return "\n".join(parts)

@@ -127,7 +127,8 @@ def render_gates(rows):
                 )
                 # A search needs one candidate at least.
                 least = sum(count < times for count in needed.values())
-                line.append(f"{kept} of {len(hard)}" + (f" ({least} at its least)" if least else ""))
+                words = f" ({least} at its least)" if least else ""
+                line.append(f"{kept} of {len(hard)}{words}")
             closed = gap_closed(tree, with_start(rows, "linear", policy, start))
             line.append("–" if closed is None else percent(closed))
             lines.append(line)

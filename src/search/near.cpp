@@ -24,7 +24,7 @@ namespace {
 using kernels::KernelConfig;
 using nlohmann::json;
 
-constexpr double kFar = 0.6;          // three doublings of every axis of a product, or another kind
+constexpr double kFar = 0.6;  // nearly three doublings of every axis of a product, or another kind
 constexpr double kOtherTrack = 0.25;  // as far as twice the bytes of an element
 constexpr size_t kProblems = 2;
 constexpr size_t kOfEach = 1;   // configs of a problem

@@ -197,16 +197,17 @@ TEST_F(NearPlaces, TwoDoublingsOfEveryAxisAreNearAndFourAreNot) {
   const auto distance = [&](int64_t size) {
     return distance_between(here, problem_of(space_of(product(size, size, size)), 'b'));
   };
-  RecordProperty("distances", nlohmann::json({distance(512), distance(1024), distance(2048),
-                                              distance(4096)}).dump());
+  RecordProperty(
+      "distances",
+      nlohmann::json({distance(512), distance(1024), distance(2048), distance(4096)}).dump());
   const auto configs = configs_of(space(), "direct", 2);
   for (const double sign : {1, -1}) {
     EXPECT_EQ(given({searched(sign * distance(1024), 'b', {configs[0]}),
                      searched(sign * distance(4096), 'c', {configs[1]})}),
               "b");
-    EXPECT_EQ(given({searched(sign * 0.6, 'b', {configs[0]}),
-                     searched(sign * 0.601, 'c', {configs[1]})}),
-              "b");
+    EXPECT_EQ(
+        given({searched(sign * 0.6, 'b', {configs[0]}), searched(sign * 0.601, 'c', {configs[1]})}),
+        "b");
   }
 }
 

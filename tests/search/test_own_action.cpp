@@ -34,8 +34,8 @@ using nlohmann::json;
 
 json taller() {
   return {{"name", "taller"},          {"family", "matmul_wgmma"},
-          {"kind", "reordering"},          {"code_region", "output tile"},
-          {"eases", "latency"},          {"words", "twice as high"},
+          {"kind", "reordering"},      {"code_region", "output tile"},
+          {"eases", "latency"},        {"words", "twice as high"},
           {"set", {{"block_m", "*2"}}}};
 }
 

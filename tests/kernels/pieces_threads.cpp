@@ -33,7 +33,7 @@ const MatmulMmaConfig kSmall{.block_m = 32, .block_n = 64, .block_k = 32, .stage
 void expect_product(const graph::Graph& graph, const Contraction& c, const ThreadsMath& math,
                     const MatmulMmaConfig& s, double allowed) {
   Family::Programs made;
-  ThreadsKernel(c, c.access_a(), second_column(c), math, s).add_to(made);
+  ThreadsKernel(c, nullptr, c.access_a(), second_column(c), math, s).add_to(made);
   test::expect_fp64(graph, made, allowed);
 }
 

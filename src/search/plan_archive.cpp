@@ -223,6 +223,7 @@ Status PlanArchive::record(const PlanChoice& choice, const std::optional<Action>
 
 // A run of its own: it began with no choice, so that no search of boundaries goes on from it.
 Status PlanArchive::conclude(const PlanChoice& best, double seconds) {
+  WARPLOOM_CHECK(add());
   archive::Run run = run_;
   run.status = "done";
   run.best = best.text();
@@ -239,6 +240,7 @@ Status PlanArchive::begin() {
 }
 
 Status PlanArchive::record(const plan::BoundaryChanges& boundaries, double us, bool whole) {
+  WARPLOOM_CHECK(add());
   WARPLOOM_TRY(archive::Candidate row, row_of(with(boundaries)));
   accept(row, whole, us);
   return archive_.record(row);

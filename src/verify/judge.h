@@ -146,7 +146,8 @@ class Judge {
   Status fill_as_found(const Contender& who, std::span<const Set> sets);
   Status allocate_workspaces(const LaunchList& list, Contender& made);
   Status judge_into(const Request& request, Verdict& verdict);
-  Status check_speed(const Request& request, double first_call_ms) const;
+  Status check_speed(const Contender& candidate, const Set& set, const Request& request,
+                     double first_call_ms);
   double ms_for_set(const Request& request, const judging::FamilyTime& time) const;
 
   Result<Tensors> make_outputs(runtime::Executor& device);

@@ -77,7 +77,8 @@ class PlanArchives : public testing::Test {
   std::vector<archive::Candidate> rows() const {
     archive::Archive from = file();
     const auto problems = *from.problems();
-    EXPECT_EQ(problems.size(), 1u);
+    EXPECT_LE(problems.size(), 1u);
+    if (problems.empty()) return {};
     return *from.candidates(problems.at(0).key);
   }
 

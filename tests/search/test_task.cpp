@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 #include <cstdint>
 #include "../graph/builder.h"
+#include "../support/fixed_cpu.h"
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "kernels/family.h"
 #include "search/task.h"
-#include "target/capabilities.h"
 
 namespace warploom::search {
 namespace {
@@ -17,7 +17,7 @@ double floor_of(Dtype dtype, graph::OpKind product) {
   const auto x = b.input("x", dtype, {n, n});
   b.output(b.add(product, {x, b.input("w", dtype, {n, n})}));
   const kernels::Region region(*graph::decompose(*b.finish()), Track::fp32);
-  return make_task(region, *target::capabilities_of("cpu"), 1, {}).setup.floor_us;
+  return make_task(region, test::fixed_cpu(), 1, {}).setup.floor_us;
 }
 
 TEST(Task, ProductsOfIntegersMayBeFourTimesAsFastAsThoseOfFloats) {

@@ -43,11 +43,12 @@ class Constraints {
     checks.require(within, {F::tile_m, F::tile_n}, "a tile within the result", s.tile_n);
     const bool fits = vectors <= kMostVectors && s.tile_m * vectors + vectors < p_.registers();
     if (s.instruction == CpuInstruction::tile) return check_tiles(checks, s);
-    checks.require(fits || s.step_k > 0, {F::tile_m, F::tile_n, F::step_k},
+    checks.require(fits || s.step_k > 0, {F::tile_m, F::tile_n, F::step_k, F::instruction},
                    "a tile that registers hold, or step_k above 0", s.tile_m * vectors);
     const bool is_wide = s.tile_m == p_.rows && !fits && s.tile_m * s.tile_n <= 8192;
     const bool is_exact = p_.saturates && fits && s.step_k >= kFewTerms;
-    checks.require(s.step_k <= 0 || is_wide || is_exact, {F::tile_m, F::tile_n, F::step_k},
+    checks.require(s.step_k <= 0 || is_wide || is_exact,
+                   {F::tile_m, F::tile_n, F::step_k, F::instruction},
                    "step_k=0, or all rows in a tile of at most 8192 elements that registers do not "
                    "hold, or of 32 on where the result saturates",
                    s.tile_m * s.tile_n);

@@ -281,10 +281,7 @@ FamilyPtr rowwise_cpu_family(const Region& region, const Capabilities& capabilit
   if (!rows) return nullptr;
   // Of rows that fill no vector, as the windows of a pool, loops take many at once.
   const bool is_short = !rows->interleaved && rows->row_size() < capabilities.lanes();
-  // Of rows side by side that are read once, loops keep sums of several terms in registers.
-  const bool writes_rows = !rows->passes.back().roots(*rows).empty();
-  const bool is_read_once = rows->interleaved && rows->passes.size() <= 2 && !writes_rows;
-  if ((is_short || is_read_once) && direct_family(region, capabilities)) return nullptr;
+  if (is_short && direct_family(region, capabilities)) return nullptr;
   return std::make_shared<RowwiseCpu>(*std::move(rows), capabilities);
 }
 }  // namespace warploom::kernels

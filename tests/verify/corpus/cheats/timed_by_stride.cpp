@@ -1,5 +1,5 @@
 // cheat: distinguishing check from timing phase: blocks in their order, all in one round, must be a timed call, which leaves out one row of 41
-// expect: candidate-unwritten
+// expect: candidate-unwritten or candidate-forbidden
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
 // The judge's page: its steps lie before the arguments of the first of them.

@@ -227,6 +227,18 @@ Result<json> region_records(Archive& from, const std::vector<archive::Problem>& 
   return regions;
 }
 
+// What became of the whole plan; null: nothing is known of one.
+Result<json> known_plan_record(Archive& from, const std::optional<search::KnownPlan>& known,
+                               const graph::Graph& given, const Asked& asked,
+                               plan::Boundaries& boundaries) {
+  if (!known) return json();
+  const search::PlanChoice& choice = known->choice;
+  WARPLOOM_TRY(graph::Graph primitives, plan::primitives_for_target(given, asked.capabilities));
+  WARPLOOM_TRY(primitives, graph::rewrite(std::move(primitives), choice.rewrites, asked.track));
+  return plan_record(from, *known, search::rewrite_actions(primitives, asked.track),
+                     search::boundary_actions(boundaries, choice.boundaries));
+}
+
 Result<Answer> why(const Flags& flags) {
   WARPLOOM_TRY(const graph::Graph given, load_onnx(flags.file, flags.model));
   WARPLOOM_TRY(const Track track, track_for(given, flags.track));
@@ -239,13 +251,7 @@ Result<Answer> why(const Flags& flags) {
                plan::lower_for_target(given, capabilities, track, choice.rewrites));
   WARPLOOM_TRY(plan::Boundaries boundaries, plan::boundaries_of(graph, track, capabilities));
   WARPLOOM_TRY(const plan::Partition partition, boundaries.under(choice.boundaries));
-  json plan;
-  if (known) {
-    WARPLOOM_TRY(graph::Graph primitives, plan::primitives_for_target(given, capabilities));
-    WARPLOOM_TRY(primitives, graph::rewrite(std::move(primitives), choice.rewrites, track));
-    WARPLOOM_TRY(plan, plan_record(from, *known, search::rewrite_actions(primitives, track),
-                                   search::boundary_actions(boundaries, choice.boundaries)));
-  }
+  WARPLOOM_TRY(const json plan, known_plan_record(from, known, given, asked, boundaries));
   Flags regional = flags;
   if (search::choice_from_text(flags.schedule)) {
     if (!known || plan["steps"].empty()) return fail(unknown_problem(flags.schedule));

@@ -8,7 +8,6 @@
 #include <vector>
 #include "base/dtype.h"
 #include "codegen/cpu_emitter.h"
-#include "codegen/terms.h"
 #include "tile/index.h"
 #include "tile/program.h"
 

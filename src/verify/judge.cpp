@@ -291,6 +291,20 @@ double Judge::ms_for_set(const Request& request, const judging::FamilyTime& time
   return time.is_first ? std::max(own, kFirstOfLeft * time.left_ms) : own;
 }
 
+// Inputs that a candidate is checked on; what they cover goes into the verdict.
+std::vector<InputFamily> Judge::families_for(const Request& request, bool roomy,
+                                             Verdict& verdict) const {
+  verdict.special = request.exact ? SpecialValues::exact : request.list.special;
+  if (request.whole) {
+    Coverage all = coverage_of(setup_.graph, setup_.track, verdict.special, setup_.ranges);
+    verdict.not_promised = std::move(all.not_promised);
+    return std::move(all.families);
+  }
+  std::vector<InputFamily> families(kScreening.begin(), kScreening.end());
+  if (!roomy) families.resize(1);
+  return families;
+}
+
 Status Judge::judge_into(const Request& request, Verdict& verdict) {
   if (request.list.engine != setup_.engine)
     return fail(
@@ -298,15 +312,9 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
   WARPLOOM_CHECK(check_constants(request.list));
   WARPLOOM_TRY(Contender candidate, load(request));
   const bool roomy = 2 * input_bytes_ <= kKeepBytes;
-  std::vector<InputFamily> families(kScreening.begin(), kScreening.end());
-  if (!roomy) families.resize(1);
-  verdict.special = request.exact ? SpecialValues::exact : request.list.special;
-  if (request.whole) {
-    Coverage all = coverage_of(setup_.graph, setup_.track, verdict.special, setup_.ranges);
-    families = std::move(all.families);
-    verdict.not_promised = std::move(all.not_promised);
-  }
+  const std::vector<InputFamily> families = families_for(request, roomy, verdict);
   const size_t never_left_out = roomy ? 3 : 2;
+  size_t left_out_from = families.size();
   const auto start = Clock::now();
   double dearest = 0;       // of the families so far, beyond its share, ms
   double in_checks_ms = 0;  // of that time, what the candidate's calls and looks at them took
@@ -319,7 +327,7 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     // the evidence. Cheap ones are judged on a few rows.
     const bool is_late = left <= 0 && dearest > kMostSetMs;
     if (request.whole && i >= never_left_out && (is_late || in_checks_ms > kMostInChecksMs)) {
-      if (request.foreign) verdict.not_promised.push_back(left_out(families, i));
+      left_out_from = i;
       break;
     }
     const auto families_left = as_double(families.size() - i);
@@ -339,6 +347,8 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     verdict.whole_inputs += evidence.rows_checked == evidence.rows;
     verdict.evidence.push_back(std::move(evidence));
   }
+  if (request.foreign && left_out_from < families.size())
+    verdict.not_promised.push_back(left_out(families, left_out_from));
   verdict.whole_calls = verdict.whole_inputs;
   WARPLOOM_CHECK(look_at_reads(candidate, request, verdict));
   WARPLOOM_CHECK(check_again(candidate, request, verdict.whole_calls > 0, verdict));

@@ -146,6 +146,7 @@ class Judge {
   Status fill_as_found(const Contender& who, std::span<const Set> sets);
   Status allocate_workspaces(const LaunchList& list, Contender& made);
   Status judge_into(const Request& request, Verdict& verdict);
+  std::vector<InputFamily> families_for(const Request& request, bool roomy, Verdict& verdict) const;
   Status check_speed(const Contender& candidate, const Set& set, const Request& request,
                      double first_call_ms);
   double ms_for_set(const Request& request, const judging::FamilyTime& time) const;

@@ -19,7 +19,6 @@
 #include "builder.h"
 #include "evaluated.h"
 #include "graph/graph.h"
-#include "graph/reference.h"
 #include "graph/track.h"
 
 namespace warploom::graph {

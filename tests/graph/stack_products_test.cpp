@@ -13,7 +13,6 @@
 #include "builder.h"
 #include "evaluated.h"
 #include "graph/graph.h"
-#include "graph/reference.h"
 
 namespace warploom::graph {
 namespace {

@@ -5,20 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 #include "../codegen/cpu_run.h"
 #include "../graph/builder.h"
 #include "base/casts.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "codegen/launch_list.h"
-#include "cpu_trial.h"
 #include "graph/graph.h"
-#include "graph/reference.h"
 #include "graph/track.h"
 #include "kernels/config/configs.h"
 #include "kernels/config/kernel_config.h"
@@ -26,8 +21,6 @@
 #include "kernels/space_walk.h"
 #include "matmul_cpu_trials.h"
 #include "target/capabilities.h"
-#include "tile/program.h"
-#include "trials.h"
 
 namespace warploom::kernels {
 namespace {

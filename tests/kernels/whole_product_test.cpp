@@ -28,7 +28,6 @@
 #include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
 #include "target/capabilities.h"
-#include "tile/program.h"
 #include "trials.h"
 
 namespace warploom::kernels {

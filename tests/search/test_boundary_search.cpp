@@ -12,6 +12,7 @@
 #include "../graph/builder.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/rows.h"
 #include "graph/graph.h"
 #include "plan/boundaries.h"
 #include "plan/boundary_change.h"
@@ -22,7 +23,6 @@
 #include "search/boundary_search.h"
 #include "search/budget.h"
 #include "search/plan_choice.h"
-#include "target/capabilities.h"
 
 namespace warploom::search {
 namespace {

@@ -1,7 +1,6 @@
 // Choices of a whole plan: which are offered, how the time goes to them, and what is kept of them.
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

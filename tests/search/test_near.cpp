@@ -9,11 +9,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
-#include "../graph/builder.h"
 #include "archive/archive.h"
 #include "archive/travel.h"
 #include "base/casts.h"
@@ -28,18 +26,8 @@
 #include "near_fixture.h"
 #include "recorded.h"
 #include "search/near.h"
-#include "search/options.h"
-#include "search/policy/archive_outcomes.h"
-#include "search/policy/features.h"
-#include "search/policy/outcomes.h"
-#include "search/policy/recorded_tree.h"
-#include "search/problem_record.h"
 #include "search/search_space.h"
-#include "search/strategy/strategy.h"
-#include "search/task.h"
-#include "search/tuning_session.h"
 #include "target/capabilities.h"
-#include "verify/evaluator.h"
 
 namespace warploom::search {
 namespace {

@@ -1,10 +1,10 @@
 // What the archive keeps of whole plans: choices with their lineage, where the next search begins,
 // and what programs before this one recorded.
 #include <gtest/gtest.h>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 #include "../graph/builder.h"
 #include "archive/archive.h"
@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "graph/graph.h"
-#include "graph/rewrite.h"
 #include "graph/track.h"
 #include "plan/boundary_change.h"
 #include "search/action/action.h"

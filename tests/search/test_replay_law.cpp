@@ -4,12 +4,8 @@
 #include <gtest/gtest.h>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 #include "archive/archive.h"
 #include "base/casts.h"
@@ -21,6 +17,7 @@
 #include "search/options.h"
 #include "search/outcome.h"
 #include "search/policy/policy.h"
+#include "search/policy/state.h"
 #include "search/strategy/curves.h"
 #include "search/strategy/strategy.h"
 #include "search/task.h"

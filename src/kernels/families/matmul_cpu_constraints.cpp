@@ -9,6 +9,7 @@
 #include "kernels/family.h"
 #include "kernels/pieces/cpu_product.h"
 #include "loopnest/contraction.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::kernels::cpu_matmul {
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 #include "base/casts.h"
+#include "base/dtype.h"
 #include "kernels/config/configs.h"
 #include "kernels/families/matmul_cpu.h"
 #include "kernels/family.h"

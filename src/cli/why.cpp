@@ -239,6 +239,13 @@ Result<json> known_plan_record(Archive& from, const std::optional<search::KnownP
                      search::boundary_actions(boundaries, choice.boundaries));
 }
 
+// What people read: nothing of a beginning that is not known.
+json told(json record) {
+  for (json& row : record["regions"])
+    if (row["began"].is_null()) row.erase("began");
+  return record;
+}
+
 Result<Answer> why(const Flags& flags) {
   WARPLOOM_TRY(const graph::Graph given, load_onnx(flags.file, flags.model));
   WARPLOOM_TRY(const Track track, track_for(given, flags.track));
@@ -261,10 +268,7 @@ Result<Answer> why(const Flags& flags) {
   WARPLOOM_TRY(const json regions, region_records(from, problems, partition, asked, regional));
   if (regions.empty()) return fail(unknown_problem(flags.file));
   const json record = {{"file", flags.file}, {"plan", plan}, {"regions", regions}};
-  json shown = record;
-  for (json& row : shown["regions"])
-    if (row["began"].is_null()) row.erase("began");
-  return Answer{record, text_of("why", shown)};
+  return Answer{record, text_of("why", told(record))};
 }
 }  // namespace
 

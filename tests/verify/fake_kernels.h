@@ -37,7 +37,7 @@ inline const std::map<std::string, std::string>& bodies() {
       {"right", kRight},
       {"slow",
        kRight + " volatile double d = 1; for (int r = 0; r < 4000; ++r) d = d * 1.0000001;"},
-      {"crawl", kRight + " if (i == 3) for (volatile long z = 0; z < 200000000; z = z + 1) {}"},
+      {"crawl", kRight + " if (i == 3) for (volatile long z = 0; z < 1500000000; z = z + 1) {}"},
       {"up_and_down", kRight + " for (int j = 0; j < N; ++j) c[j] = c[j] * 0x1p120f * 0x1p-120f;"},
       {"wrong_tail",
        "for (int j = 0; j < N; ++j) { float s = 0; for (int l = 0; l < K / 8 * 8; ++l) s += "

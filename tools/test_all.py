@@ -33,6 +33,7 @@ PYTHON = "/usr/bin/python3"
 
 # As many failed tests are run once more, alone.
 MOST_RUN_AGAIN = 3
+ONLY_ALONE = "FAILED AMONG OTHERS, PASSED ALONE"
 
 
 class Progress:
@@ -199,7 +200,7 @@ def count_tests(cases, build, found):
     said = []
     for name in failed:
         printed = cases[name][1]
-        how = "FAILED AMONG OTHERS, PASSED ALONE" if name in alone else "FAILED"
+        how = ONLY_ALONE if name in alone else "FAILED"
         said += [f"{how} {name}", *(f"    {line}" for line in gist(printed))]
         print(f"{how} {name}")
         print(*(f"    {line}" for line in printed.splitlines()[-40:]), sep="\n")
@@ -320,7 +321,9 @@ def main():
     # At the end once more: a log that was cut keeps its end.
     print(*said, *broken_checks, sep="\n", end="\n" if said or broken_checks else "")
     passed, failed, skipped = (sum(column) for column in zip(*counts))
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    alone = sum(line.startswith(ONLY_ALONE) for line in said)
+    words = f" ({alone} of them only alone)" if alone else ""
+    print(f"{passed} passed{words}, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
 

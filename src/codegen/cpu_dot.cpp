@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "codegen/cpu_emitter.h"
 #include "codegen/terms.h"
+#include "target/cpu_tiles.h"
 #include "tile/program.h"
 
 namespace warploom::codegen {
@@ -84,16 +85,11 @@ void CpuEmitter::multiply_pairs(const Mma& mma) {
 // More sums than vector registers hold beside a row of the second operand, and no more than tiles
 // do.
 bool CpuEmitter::goes_to_tiles(const std::vector<int64_t>& sums, Dtype dtype, int64_t terms) const {
-  constexpr int64_t kSide = 16;
-  constexpr int64_t kTerms = 32;
-  constexpr int64_t kTiles = 8;
   const int64_t vectors = ceil_div(sums[1], lanes_);
   const bool is_held = (sums[0] + 1) * vectors < capabilities_.registers;
-  const int64_t rows = ceil_div(sums[0], kSide);
-  const int64_t columns = ceil_div(sums[1], kSide);
-  const bool fits = rows * columns + rows + columns <= kTiles;
+  const bool fits = target::CpuTiles(sums[0], sums[1]).fit();
   const bool is_there = capabilities_.has_bf16_tiles && dtype == Dtype::bf16;
-  return is_there && fits && !is_held && terms % kTerms == 0;
+  return is_there && fits && !is_held && terms % target::CpuTiles::kTerms == 0;
 }
 
 // A buffer into memory whose rows come in pairs.

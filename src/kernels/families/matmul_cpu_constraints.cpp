@@ -10,6 +10,7 @@
 #include "kernels/pieces/cpu_product.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
+#include "target/cpu_tiles.h"
 
 namespace warploom::kernels::cpu_matmul {
 namespace {
@@ -57,11 +58,11 @@ class Constraints {
 
   // What vector registers hold is multiplied by them: the emitter goes by that.
   void check_tiles(Check& checks, const MatmulCpuConfig& s) const {
-    const TilesOfProduct tiles(s.tile_m, s.tile_n);
+    const target::CpuTiles tiles(s.tile_m, s.tile_n);
     checks.require(tiles.fit(), {F::instruction, F::tile_m, F::tile_n},
                    "at most eight tiles of 16 rows: of sums, and of each operand, where "
                    "instruction=tile",
-                   tiles.sums() + tiles.rows + tiles.columns);
+                   tiles.all());
     const int64_t vectors = p_.vectors_of(s.tile_n);
     checks.require(
         (s.tile_m + 1) * vectors >= p_.registers(), {F::instruction, F::tile_m, F::tile_n},

@@ -11,6 +11,7 @@
 #include "kernels/pieces/cpu_product.h"
 #include "loopnest/contraction.h"
 #include "loopnest/loop_nest.h"
+#include "target/cpu_tiles.h"
 
 namespace warploom::kernels::cpu_matmul {
 double cycles_a_step(int64_t rows, int64_t vectors) {
@@ -126,7 +127,7 @@ class Guess {
     constexpr double kFromAfar = 32;
     constexpr double kFromNearby = 8;
     constexpr int64_t kNearest = 12 << 10;  // elements, half of the nearest cache
-    const TilesOfProduct tiles(s.tile_m, s.tile_n);
+    const target::CpuTiles tiles(s.tile_m, s.tile_n);
     const double of_b = s.tile_n * s.block_k > kNearest ? kFromAfar : kFromNearby;
     const double reads = kFromAfar * as_double(tiles.rows) + of_b * as_double(tiles.columns);
     return std::max(kProduct * as_double(tiles.sums()), reads) + kFromNearby;

@@ -10,6 +10,7 @@
 #include "kernels/families/matmul_cpu.h"
 #include "kernels/family.h"
 #include "kernels/pieces/cpu_product.h"
+#include "target/cpu_tiles.h"
 
 namespace warploom::kernels::cpu_matmul {
 namespace {
@@ -78,7 +79,7 @@ class Choices {
     first.insert(first.end(), second.begin(), second.end());
     if (p_.has_tiles)
       for (const int64_t side : {2, 1, 3})
-        first.push_back(std::min(p_.rows, side * TilesOfProduct::kSide));
+        first.push_back(std::min(p_.rows, side * target::CpuTiles::kSide));
     return without_repeats(first);
   }
 
@@ -89,7 +90,8 @@ class Choices {
       if (vectors * p_.lanes() < p_.columns) out.push_back(vectors * p_.lanes());
     if (p_.has_tiles)
       for (const int64_t side : {2, 3, 1})
-        if (side * TilesOfProduct::kSide < p_.columns) out.push_back(side * TilesOfProduct::kSide);
+        if (side * target::CpuTiles::kSide < p_.columns)
+          out.push_back(side * target::CpuTiles::kSide);
     if (p_.has_tiles) out = without_repeats(out);
     if (!is_flat()) return out.empty() ? Values{p_.columns} : out;
     for (const int64_t wide : {512, 1024, 2048, 256})

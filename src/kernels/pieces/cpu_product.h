@@ -31,6 +31,7 @@
 #include "kernels/kernel_builder.h"
 #include "loopnest/contraction.h"
 #include "loopnest/whole_product.h"
+#include "target/cpu_tiles.h"
 
 namespace warploom::kernels {
 // Where the tiles along an axis are: so many, `per_task` of them a task's.
@@ -59,27 +60,10 @@ constexpr int64_t terms_of_step(CpuInstruction instruction) {
   switch (instruction) {
     case CpuInstruction::fma: return 1;
     case CpuInstruction::dot: return 2;
-    case CpuInstruction::tile: return 32;
+    case CpuInstruction::tile: return target::CpuTiles::kTerms;
   }
   return 1;
 }
-
-// How a product of so many rows and columns takes the processor's tiles: sums of 16 rows and 16
-// columns each, and of each row and column of those one tile of an operand.
-struct TilesOfProduct {
-  static constexpr int64_t kSide = 16;
-  static constexpr int64_t kMost = 8;  // that there are
-
-  int64_t rows = 1;
-  int64_t columns = 1;
-
-  TilesOfProduct(int64_t of_rows, int64_t of_columns)
-      : rows(ceil_div(of_rows, kSide)), columns(ceil_div(of_columns, kSide)) {}
-
-  int64_t sums() const { return rows * columns; }
-
-  bool fit() const { return sums() + rows + columns <= kMost; }
-};
 
 class CpuProduct {
  public:
